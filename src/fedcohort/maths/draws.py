@@ -1,0 +1,115 @@
+"""Exact random draws out of raw generator words.
+
+Everything random in a scheme comes down to "an integer below a bound". Written once here,
+from raw 64-bit words and rejection, it is exact (no float rounding), and the same seed
+gives the same cohorts under every numpy version: numpy keeps its raw streams stable, not
+its distributions (NEP 19).
+
+An object with a method ``below(bound) -> int`` may stand in for the generator; the
+exact oracle `fedcohort.theory.paths` uses this to walk through *all* outcomes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+WORD = 64
+
+
+class Below(Protocol):
+    """What may stand in for a generator: something that picks an integer below a bound."""
+
+    def below(self, bound: int) -> int: ...
+
+
+Rng = np.random.Generator | Below
+
+
+def below(rng: Rng, bound: int, size: int) -> Ints:
+    """Uniform integers in ``[0, bound)``, of any size of ``bound``.
+
+    The result has dtype int64, or object (Python integers) when ``bound`` exceeds 2**63.
+
+    >>> below(np.random.Generator(np.random.Philox(1)), 6, 5)
+    array([1, 4, 4, 0, 0])
+    """
+    if bound < 1:
+        raise ValueError(f"nothing is below {bound}")
+    if not isinstance(rng, np.random.Generator):
+        return _as_ints([rng.below(bound) for _ in range(size)], bound)
+    bits = (bound - 1).bit_length()
+    if bits == 0:
+        return np.zeros(size, dtype=np.int64)
+    if bits > WORD - 1:
+        return _as_ints([_big_below(rng, bound, bits) for _ in range(size)], bound)
+    out = np.empty(size, dtype=np.int64)
+    filled = 0
+    while filled < size:
+        missing = size - filled
+        words = rng.bit_generator.random_raw(missing) >> np.uint64(WORD - bits)
+        accepted = words[words < np.uint64(bound)]
+        out[filled : filled + accepted.size] = accepted
+        filled += accepted.size
+    return out
+
+
+def _big_below(rng: np.random.Generator, bound: int, bits: int) -> int:
+    words = -(-bits // WORD)
+    while True:
+        value = 0
+        for word in rng.bit_generator.random_raw(words):
+            value = value << WORD | int(word)
+        value >>= words * WORD - bits
+        if value < bound:
+            return value
+
+
+def _as_ints(values: list[int], bound: int) -> Ints:
+    return np.array(values, dtype=np.int64 if bound <= 2**63 else object)
+
+
+def distinct(rng: Rng, n: int, m: int) -> Ints:
+    """A uniformly random set of ``m`` distinct integers below ``n``, in O(m) whatever ``n``.
+
+    The first m distinct values of an endless i.i.d. stream are a simple random sample; for
+    m > n/2 the complement is drawn instead, so that the stream never runs dry. Sorted.
+    """
+    if not 0 <= m <= n:
+        raise ValueError(f"cannot choose {m} distinct of {n}")
+    if not isinstance(rng, np.random.Generator):
+        return _distinct_one_by_one(rng, n, m)
+    if 2 * m > n:
+        left_out = distinct(rng, n, n - m)
+        kept = np.ones(n, dtype=bool)
+        kept[left_out] = False
+        return np.flatnonzero(kept)
+    chosen = np.empty(0, dtype=np.int64)
+    while chosen.size < m:
+        # Append in order of arrival and keep first appearances, else ties would bias the set.
+        stream = np.concatenate([chosen, below(rng, n, m - chosen.size)])
+        _, first = np.unique(stream, return_index=True)
+        chosen = stream[np.sort(first)]
+    return np.sort(chosen)
+
+
+def _distinct_one_by_one(rng: Below, n: int, m: int) -> Ints:
+    """The same law by a finite number of choices (an endless stream cannot be enumerated)."""
+    left = list(range(n))
+    return np.array(sorted(left.pop(rng.below(len(left))) for _ in range(m)), dtype=np.int64)
+
+
+def permutation(rng: Rng, n: int) -> Ints:
+    """A uniformly random order of ``range(n)``."""
+    if not isinstance(rng, np.random.Generator):
+        left = list(range(n))
+        return np.array([left.pop(rng.below(len(left))) for _ in range(n)], dtype=np.int64)
+    words = rng.bit_generator.random_raw(n)
+    order = np.argsort(words, kind="stable")
+    if n > 1 and np.any(np.diff(words[order]) == 0):  # two equal words: about n**2 / 2**65
+        return permutation(rng, n)
+    return order
