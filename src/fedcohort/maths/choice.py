@@ -120,9 +120,9 @@ def as_integers(weights: ArrayLike) -> Ints:
         return np.zeros(values.size, dtype=np.int64)
     # Powers of two only, so that dyadic weights stay exact. First all below 1, so that
     # 1e308 + 1e308 is harmless; then the sum to at most 2**61, to leave room for "at least 1".
-    shares = np.ldexp(values, -math.frexp(heaviest)[1])
+    shares = values * math.ldexp(1.0, min(-math.frexp(heaviest)[1], 1023))
     exponent = GRID_BITS - 1 - math.ceil(math.log2(shares.sum()))
-    grid: Ints = np.rint(np.ldexp(shares, exponent)).astype(np.int64)
+    grid: Ints = np.rint(shares * 2.0**exponent).astype(np.int64)
     grid[(grid == 0) & (values > 0)] = 1
     return grid
 
