@@ -11,6 +11,11 @@
     ├── DataNotFound (OSError)         a data set is nowhere to be found
     ├── BadCheckpoint                  a saved file is damaged, foreign or too new
     ├── TooLarge                       the exact answer would not fit in memory or time
+    ├── InUse (OSError)                another process holds the lock of these files
+    ├── BudgetExceeded                 one more private answer would pass the client's ceiling
+    ├── PolicyRefused                  a client's own policy forbids what the server asks
+    ├── NoEntropy (OSError)            the operating system gives no randomness
+    ├── TooImprecise                   an estimate exists, but is too noisy to be used
     └── MissingExtra (ImportError)     an optional dependency is not installed
 
     FedcohortWarning (UserWarning)     defined behaviour, but look at it
@@ -78,6 +83,48 @@ class BadCheckpoint(FedcohortError):
 
 class TooLarge(FedcohortError):
     """The exact answer would not fit in memory or time."""
+
+
+class InUse(FedcohortError, OSError):
+    """Another process holds the lock of these files."""
+
+
+class BudgetExceeded(FedcohortError):
+    """One more private answer would pass the ceiling that the client set for itself."""
+
+    def __init__(self, spent: object, asked: object, allowed: object) -> None:
+        super().__init__(spent, asked, allowed)
+        self.spent, self.asked, self.allowed = spent, asked, allowed
+
+    def __str__(self) -> str:
+        return (
+            f"The privacy budget is exhausted: epsilon {self.spent} is spent, this answer asks for "
+            f"{self.asked} more, and {self.allowed} is allowed in all. Questions answered before "
+            "are still answered (with the same answer); raise the ceiling of the client's policy "
+            "only if its owner agrees."
+        )
+
+
+class PolicyRefused(FedcohortError):
+    """A client's own policy forbids what the server asks."""
+
+    def __init__(self, what: str, asked: object, allowed: str) -> None:
+        super().__init__(what, asked, allowed)
+        self.what, self.asked, self.allowed = what, asked, allowed
+
+    def __str__(self) -> str:
+        return (
+            f"This client's policy allows {self.what} {self.allowed}. The server asked for "
+            f"{self.asked!r}; nothing was answered and nothing was spent."
+        )
+
+
+class NoEntropy(FedcohortError, OSError):
+    """The operating system gives no randomness; a private answer has no other source."""
+
+
+class TooImprecise(FedcohortError):
+    """An estimate exists, but it is too noisy to be used."""
 
 
 class MissingExtra(FedcohortError, ImportError):
