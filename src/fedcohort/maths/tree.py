@@ -1,0 +1,174 @@
+"""From distances between clients to groups of clients: a tree, and where to cut it.
+
+Algorithm 2 of clustered sampling builds a hierarchy of the clients and cuts it into the largest
+subtrees that fit into one distribution. The paper says "Ward" of the angles; the authors' code
+hands the square matrix to scipy, which takes its *rows* as points: clients are close if they
+look alike to all the others. `ward_of_rows` is that, `linkage_of` is any linkage of the
+distances themselves.
+
+References
+----------
+Fraboni et al., "Clustered Sampling", ICML 2021, Algorithm 2. The rule of the cut is not in the
+paper; it is the one of the authors' code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
+
+from fedcohort.maths.similarity import TILE, distances, refresh
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Matrix = NDArray[Any]  # float32 or float64
+
+
+def ward_of_rows(matrix: Matrix, rows_apart: Matrix | None = None) -> Floats:
+    """Ward's tree of the rows of a distance matrix, as the authors build it.
+
+    The same tree as ``scipy.cluster.hierarchy.linkage(matrix, "ward")``, but the O(n**3)
+    distances between rows are one matrix product instead of n**2 loops; pass them as
+    ``rows_apart`` if they are kept from round to round (`refresh_rows_apart`).
+
+    >>> angles = np.array([[0.0, 0.1, 3.0], [0.1, 0.0, 3.0], [3.0, 3.0, 0.0]])
+    >>> ward_of_rows(angles)[:, :2]
+    array([[0., 1.],
+           [2., 3.]])
+    """
+    return linkage_of(rows_apart_of(matrix) if rows_apart is None else rows_apart, "ward")
+
+
+def linkage_of(matrix: Matrix, method: str = "average") -> Floats:
+    """The tree of a symmetric matrix of distances by any linkage of scipy. # (n, n) -> (n-1, 4)."""
+    if len(matrix) < 2:
+        return np.empty((0, 4))
+    tree: Floats = linkage(squareform(matrix, checks=False), method)
+    return tree
+
+
+def rows_apart_of(matrix: Matrix) -> Matrix:
+    """Euclidean distances between the rows of a square matrix. # (n, n) -> (n, n)."""
+    return distances(matrix, "l2")
+
+
+def refresh_rows_apart(
+    rows_apart: Matrix,
+    matrix: Matrix,
+    changed: ArrayLike,
+    columns_before: Matrix,
+    in_place: bool = False,
+) -> Matrix:
+    """The result of `rows_apart_of` after the rows and columns ``changed`` of the matrix changed.
+
+    Two other rows i, j differ from before in the r changed columns only::
+
+        |S'_i - S'_j|^2 = |S_i - S_j|^2 + |S'_iR - S'_jR|^2 - |S_iR - S_jR|^2
+
+    which costs O(n n r) for all pairs, instead of O(n n n).
+
+    Parameters
+    ----------
+    rows_apart
+        The distances between rows before the change. # (n, n)
+    matrix
+        The matrix after the change, symmetric. # (n, n)
+    changed
+        Which rows and columns changed, each once. # (r,)
+    columns_before
+        ``matrix[:, changed]`` as it was. # (n, r)
+    """
+    which = np.asarray(changed, dtype=np.int64)
+    n = len(matrix)
+    if columns_before.shape != (n, which.size):
+        raise ValueError(
+            f"columns_before must be {n} x {which.size}, got shape {columns_before.shape}"
+        )
+    result = rows_apart if in_place else rows_apart.copy()
+    old = columns_before.astype(np.float64)  # (n, r)
+    new = matrix[:, which].astype(np.float64)
+    # Less than the rounding of n squares of the size of these.
+    nothing = 1e-13 * n * max(np.max(old**2, initial=0), np.max(new**2, initial=0))
+    starts = range(0, n, TILE)
+    for a in starts:
+        left = slice(a, a + TILE)
+        for b in starts[a // TILE :]:
+            right = slice(b, b + TILE)
+            squares = result[left, right].astype(np.float64) ** 2
+            squares += _squares_apart(new[left], new[right])
+            squares -= _squares_apart(old[left], old[right])
+            squares[squares <= nothing] = 0
+            tile = np.sqrt(squares if a != b else (squares + squares.T) / 2)
+            result[left, right] = tile
+            result[right, left] = tile.T
+    np.fill_diagonal(result, 0)
+    return refresh(result, matrix, which, "l2", in_place=True)
+
+
+def _squares_apart(left: Floats, right: Floats) -> Floats:
+    """Squared distances between rows. # (a, r), (b, r) -> (a, b)."""
+    products: Floats = left @ (-2 * right.T)
+    products += np.einsum("ij,ij->i", left, left)[:, None]
+    products += np.einsum("ij,ij->i", right, right)
+    return products
+
+
+def cut(tree: Floats, masses: ArrayLike, capacity: int) -> Ints:
+    """The largest subtrees whose clients weigh at most ``capacity`` together.
+
+    Every client is in exactly one group, and no two subtrees that hang from the same node
+    could be joined. With masses m n_i and capacity M there are at least m groups, since no
+    group is heavier than one of the m distributions.
+
+    Parameters
+    ----------
+    tree
+        Merges as scipy writes them: children in the first two columns. # (n - 1, >= 2)
+    masses
+        Integers >= 0, none above the capacity; exact at any size. # (n,)
+    capacity
+        The most that a group may weigh.
+
+    Returns
+    -------
+    groups
+        The group of each client, numbered by the smallest client in it. # (n,)
+
+    Examples
+    --------
+    >>> merges = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [9, 8]])
+    >>> cut(merges, [12, 9, 9, 6, 6, 3], 15)
+    array([0, 1, 2, 2, 3, 3])
+    """
+    # A plain loop over Python integers: exact at any size, and nothing beside the tree itself.
+    weights: list[int] = [int(mass) for mass in np.asarray(masses).tolist()]
+    n = len(weights)
+    if len(tree) != max(n - 1, 0):
+        raise ValueError(f"a tree of {n} clients has {max(n - 1, 0)} merges, got {len(tree)}")
+    if any(not 0 <= weight <= capacity for weight in weights):
+        raise ValueError(
+            f"masses must be in [0, {capacity}], the capacity of a group, got up to "
+            f"{max(weights)} and down to {min(weights)}"
+        )
+    children = np.asarray(tree)[:, :2].astype(np.int64).tolist()
+    for left, right in children:
+        weights.append(weights[left] + weights[right])
+    top = list(range(2 * n - 1))  # the subtree that a node belongs to
+    for node in range(2 * n - 2, n - 1, -1):  # parents before children
+        if weights[node] <= capacity:
+            left, right = children[node - n]
+            top[left] = top[right] = top[node]
+    return _numbered_by_first(np.array(top[:n], dtype=np.int64))
+
+
+def _numbered_by_first(labels: Ints) -> Ints:
+    """Labels 0, 1, ... in the order of their first appearance."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    numbered: Ints = rank[inverse]
+    return numbered
