@@ -1,1 +1,55 @@
-"""Placeholder."""
+"""The vocabulary: federation, cohort, conversation, design, scheme. Imports numpy only."""
+
+from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.conversation import (
+    LABEL_HISTOGRAM,
+    LOSS,
+    SIZE,
+    UPDATE,
+    UPDATE_NORM,
+    Answer,
+    Ask,
+    Client,
+    Conversation,
+    Signal,
+    converse,
+)
+from fedcohort.core.design import Design, Distinct
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import Flag, Labels, Maybe, OneOf, Real, Whole
+from fedcohort.core.scheme import Citation, Claim, Moment, NoState, Scheme, cohort_size
+from fedcohort.core.shares import Shares
+from fedcohort.core.streams import stream
+
+__all__ = [
+    "LABEL_HISTOGRAM",
+    "LOSS",
+    "SIZE",
+    "UPDATE",
+    "UPDATE_NORM",
+    "Answer",
+    "Ask",
+    "Citation",
+    "Claim",
+    "Client",
+    "Cohort",
+    "Conversation",
+    "Design",
+    "Distinct",
+    "Federation",
+    "Flag",
+    "Labels",
+    "Maybe",
+    "Moment",
+    "NoState",
+    "OneOf",
+    "Real",
+    "Replies",
+    "Scheme",
+    "Shares",
+    "Signal",
+    "Whole",
+    "cohort_size",
+    "converse",
+    "stream",
+]

@@ -5,12 +5,13 @@ from raw 64-bit words and rejection, it is exact (no float rounding), and the sa
 gives the same cohorts under every numpy version: numpy keeps its raw streams stable, not
 its distributions (NEP 19).
 
-An object with a method ``below(bound) -> int`` may stand in for the generator; the
-exact oracle `fedcohort.theory.paths` uses this to walk through *all* outcomes.
+A `Script` may stand in for the generator: the exact oracle `fedcohort.theory.paths` uses
+one to walk through *all* outcomes of a draw, each with its exact probability.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +22,19 @@ Ints = NDArray[np.int64]
 WORD = 64
 
 
-class Below(Protocol):
-    """What may stand in for a generator: something that picks an integer below a bound."""
+class Script(Protocol):
+    """What may stand in for a generator: it answers every choice, with known probability."""
 
-    def below(self, bound: int) -> int: ...
+    def below(self, bound: int) -> int:
+        """An integer below ``bound``, all equally likely."""
+        ...
+
+    def choose(self, weights: Sequence[int]) -> int:
+        """An index, with probability proportional to integer weights."""
+        ...
 
 
-Rng = np.random.Generator | Below
+Rng = np.random.Generator | Script
 
 
 def below(rng: Rng, bound: int, size: int) -> Ints:
@@ -36,7 +43,7 @@ def below(rng: Rng, bound: int, size: int) -> Ints:
     The result has dtype int64, or object (Python integers) when ``bound`` exceeds 2**63.
 
     >>> below(np.random.Generator(np.random.Philox(1)), 6, 5)
-    array([1, 4, 4, 0, 0])
+    array([0, 0, 0, 1, 2])
     """
     if bound < 1:
         raise ValueError(f"nothing is below {bound}")
@@ -73,6 +80,36 @@ def _as_ints(values: list[int], bound: int) -> Ints:
     return np.array(values, dtype=np.int64 if bound <= 2**63 else object)
 
 
+def pick(rng: Rng, cumulative: Ints, width: int, rows: Ints) -> Ints:
+    """Independent draws from rows of segments laid end to end.
+
+    Segment j covers ``[cumulative[j-1], cumulative[j])``; row k covers
+    ``[k * width, (k + 1) * width)``, so a segment may lie in several rows. One draw is made
+    from each entry of ``rows``. Returns segment indices; a segment of no length is never hit.
+
+    >>> pick(np.random.Generator(np.random.Philox(1)), np.array([3, 3, 6]), 3, np.array([0, 1]))
+    array([0, 2])
+    """
+    if not isinstance(rng, np.random.Generator):
+        drawn = [_pick_by_script(rng, cumulative, width, int(row)) for row in rows]
+        return np.array(drawn, dtype=np.int64)
+    keys = below(rng, width, len(rows)) + rows.astype(cumulative.dtype) * width
+    return np.searchsorted(cumulative, keys, side="right")
+
+
+def _pick_by_script(rng: Script, cumulative: Ints, width: int, row: int) -> int:
+    inside = [min(max(int(edge) - row * width, 0), width) for edge in cumulative]
+    return rng.choose([high - low for low, high in zip([0, *inside], inside, strict=False)])
+
+
+def coins(rng: Rng, parts: Ints, whole: int) -> NDArray[np.bool_]:
+    """Independent coins: coin i shows True with probability ``parts[i] / whole``, exactly."""
+    if not isinstance(rng, np.random.Generator):
+        shown = [rng.choose([int(part), whole - int(part)]) == 0 for part in parts]
+        return np.array(shown, dtype=bool)
+    return np.asarray(below(rng, whole, len(parts)) < parts, dtype=bool)
+
+
 def distinct(rng: Rng, n: int, m: int) -> Ints:
     """A uniformly random set of ``m`` distinct integers below ``n``, in O(m) whatever ``n``.
 
@@ -97,7 +134,7 @@ def distinct(rng: Rng, n: int, m: int) -> Ints:
     return np.sort(chosen)
 
 
-def _distinct_one_by_one(rng: Below, n: int, m: int) -> Ints:
+def _distinct_one_by_one(rng: Script, n: int, m: int) -> Ints:
     """The same law by a finite number of choices (an endless stream cannot be enumerated)."""
     left = list(range(n))
     return np.array(sorted(left.pop(rng.below(len(left))) for _ in range(m)), dtype=np.int64)

@@ -1,0 +1,122 @@
+"""Who trains in a round, and how much each answer counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.errors import BadInput
+from fedcohort.core.types import Array, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """The clients of one round and their weights.
+
+    The server steps by ``theta += eta_g * sum_i weights_i * delta_i``. The weights are part
+    of the choice: they need not sum to 1 and are never renormalised.
+
+    Parameters
+    ----------
+    clients
+        (k,) distinct positions, ascending.
+    weights
+        (k,) omega_i, finite.
+    draws
+        (k,) how often each was drawn (1 without replacement).
+    data_rate
+        Every sample of these clients takes part with this probability.
+    """
+
+    clients: Ints
+    weights: Floats
+    draws: Ints
+    data_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not len(self.clients) == len(self.weights) == len(self.draws):
+            raise BadInput(
+                "A cohort needs one weight and one number of draws per client; got "
+                f"{len(self.clients)} clients, {len(self.weights)} weights, "
+                f"{len(self.draws)} draws."
+            )
+        if np.any(np.diff(self.clients) <= 0):
+            raise BadInput("The clients of a cohort must be distinct and ascending; use Cohort.of.")
+        if self.weights.dtype != object and not np.all(np.isfinite(self.weights)):
+            raise BadInput("The weights of a cohort must be finite.")
+        if not 0 < self.data_rate <= 1:
+            raise BadInput(f"The data_rate of a cohort must be in (0, 1]; got {self.data_rate}.")
+
+    @classmethod
+    def of(
+        cls,
+        clients: ArrayLike,
+        weights: ArrayLike,
+        draws: ArrayLike | None = None,
+        data_rate: float = 1.0,
+    ) -> Cohort:
+        """A cohort from distinct clients in any order; scalars are the same for all."""
+        chosen = np.asarray(clients, dtype=np.int64)
+        order = np.argsort(chosen, kind="stable")
+        values: Array = np.asarray(weights)
+        if values.dtype != object:
+            values = values.astype(np.float64)
+        times = np.asarray(1 if draws is None else draws, dtype=np.int64)
+        return cls(
+            chosen[order],
+            np.broadcast_to(values, chosen.shape)[order],
+            np.broadcast_to(times, chosen.shape)[order],
+            data_rate,
+        )
+
+    @classmethod
+    def equal(cls, clients: ArrayLike, data_rate: float = 1.0) -> Cohort:
+        """Distinct clients with equal weights that sum to 1."""
+        chosen = np.asarray(clients, dtype=np.int64)
+        return cls.of(chosen, 1.0 / max(1, len(chosen)), data_rate=data_rate)
+
+    @classmethod
+    def empty(cls) -> Cohort:
+        """Nobody: the round is void and the model stays."""
+        return cls.of([], 0.0)
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cohort):
+            return NotImplemented
+        return (
+            np.array_equal(self.clients, other.clients)
+            and np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.draws, other.draws)
+            and self.data_rate == other.data_rate
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Replies:
+    """What training brought back; fewer rows than the cohort if some dropped out.
+
+    Parameters
+    ----------
+    clients
+        (k,) positions of those who answered.
+    signals
+        Rows aligned with ``clients``: ``"update"`` (k, d), ``"loss"`` (k,), ...
+    """
+
+    clients: Ints
+    signals: dict[str, Array]
+
+    def __post_init__(self) -> None:
+        for name, rows in self.signals.items():
+            if len(rows) != len(self.clients):
+                raise BadInput(
+                    f"Replies need one row of '{name}' per client; got {len(rows)} rows "
+                    f"for {len(self.clients)} clients."
+                )

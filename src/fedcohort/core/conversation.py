@@ -1,0 +1,143 @@
+"""A scheme is a conversation that ends in a cohort.
+
+A scheme *yields* an `Ask` (which signal, of whom), *receives* the answers (rows aligned with
+``ask.clients``) and finally *returns* its result. It does no input or output of its own:
+`converse` is the only driver, and simulator, checks and deployments differ only in the
+``answer`` function they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, CannotAsk, UndeclaredSignal
+from fedcohort.core.types import Array, Floats, Ints
+
+T = TypeVar("T")
+
+
+class Client(Protocol):
+    """What a signal may look at where it is measured: on the client itself."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def label_counts(self) -> Ints: ...
+    def loss(self) -> float: ...
+    def update(self) -> Array: ...
+    def gradient(self) -> Array: ...
+
+
+def row_bytes(row: Array) -> int:
+    """The size of an answer as it is: its own bytes."""
+    return int(np.asarray(row).nbytes)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One kind of information a client can give.
+
+    Parameters
+    ----------
+    name
+        Unique; answers are filed under it.
+    discloses
+        What the server learns, in plain words.
+    measure
+        Runs on the client.
+    needs_model
+        Whether asking costs a download of the model.
+    nbytes
+        The size of one answer.
+    """
+
+    name: str
+    discloses: str
+    measure: Callable[[Any], Any]
+    needs_model: bool = False
+    nbytes: Callable[[Array], int] = row_bytes
+
+    def __repr__(self) -> str:
+        return f"<signal {self.name}>"
+
+
+SIZE = Signal("size", "the number of samples", lambda client: client.size)
+LOSS = Signal("loss", "the loss of the model on local data", lambda client: client.loss(), True)
+LABEL_HISTOGRAM = Signal(
+    "label_histogram", "how many samples of each class", lambda client: client.label_counts
+)
+UPDATE = Signal(
+    "update", "the model update, hence much of the data", lambda client: client.update(), True
+)
+UPDATE_NORM = Signal(
+    "update_norm",
+    "the length of the model update",
+    lambda client: float(np.linalg.norm(client.update())),
+    True,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """A question: this signal, of these clients."""
+
+    signal: Signal
+    clients: Ints
+
+
+Conversation: TypeAlias = Generator[Ask, Array, T]
+Answer: TypeAlias = Callable[[Ask], Array]
+Listener: TypeAlias = Callable[[Ask, Array], None]
+
+
+def converse(
+    conversation: T | Conversation[T],
+    answer: Answer | None,
+    declared: frozenset[Signal] = frozenset(),
+    listener: Listener | None = None,
+    speaker: str = "this scheme",
+) -> T:
+    """Drive a conversation to its end; a plain value is a conversation without questions.
+
+    Only declared signals may be asked. Every answer is checked before the scheme sees it:
+    one row per client asked. ``listener`` hears each question with its answer.
+    """
+    if not isinstance(conversation, Generator):
+        return conversation
+    talk = cast("Conversation[T]", conversation)
+    try:
+        ask = next(talk)
+        while True:
+            if ask.signal not in declared:
+                raise UndeclaredSignal(
+                    f"{speaker} asks for '{ask.signal.name}' without declaring it: "
+                    "add the signal to `asks` of the class."
+                )
+            if answer is None:
+                raise CannotAsk(
+                    f"{speaker} asks clients for '{ask.signal.name}' "
+                    f"({ask.signal.discloses}); pass `ask=`, a function Ask -> array."
+                )
+            rows = np.asarray(answer(ask))
+            if rows.ndim == 0 or len(rows) != len(ask.clients):
+                raise BadInput(
+                    f"An answer to '{ask.signal.name}' must have one row per client asked: "
+                    f"{len(ask.clients)} clients, got shape {rows.shape}."
+                )
+            if listener is not None:
+                listener(ask, rows)
+            ask = talk.send(rows)
+    except StopIteration as end:
+        return cast("T", end.value)
+    finally:
+        talk.close()
+
+
+def usable(values: Array) -> Floats:
+    """Scalar answers as floats; what is not a finite number becomes NaN."""
+    out = np.asarray(values, dtype=np.float64)
+    return np.where(np.isfinite(out), out, np.nan)

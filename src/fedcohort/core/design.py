@@ -1,0 +1,141 @@
+"""The law of a cohort: what a scheme draws from, with its exact moments.
+
+A design is *a law of counts and a value per draw*: client i is drawn c_i times and its answer
+weighs omega_i = value_i * c_i. Whoever draws and whoever computes (theory, advice, tests)
+read the same object.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.errors import TooLarge
+from fedcohort.core.types import Array, Floats, Ints
+
+MATRIX_LIMIT = 5_000
+"""Above this many clients a covariance is given as an operator only."""
+OUTCOME_LIMIT = 2_000_000
+"""Above this many outcomes a design is not enumerated."""
+
+
+class Distinct(NamedTuple):
+    """Mean and variance of the number of distinct clients in a cohort."""
+
+    mean: float
+    variance: float
+
+
+class Design(ABC):
+    """The law of a cohort over n clients."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of clients, chosen or not."""
+
+    @abstractmethod
+    def draw(self, rng: Any) -> Cohort:
+        """One cohort."""
+
+    @property
+    @abstractmethod
+    def value(self) -> Floats:
+        """(n,) what one draw of a client weighs."""
+
+    @abstractmethod
+    def expected_counts(self) -> Floats:
+        """(n,) how often each client is drawn on average."""
+
+    @abstractmethod
+    def count_covariance_times(self, x: Floats) -> Floats:
+        """(n, ...) the covariance matrix of the counts, times x."""
+
+    @abstractmethod
+    def count_variance(self) -> Floats:
+        """(n,) variance of the counts."""
+
+    @abstractmethod
+    def inclusion(self) -> Floats:
+        """(n,) probability that a client is in the cohort."""
+
+    @abstractmethod
+    def distinct(self) -> Distinct:
+        """How many distinct clients a cohort has."""
+
+    @abstractmethod
+    def enumerate(self) -> Iterator[tuple[Fraction, Cohort]]:
+        """All outcomes of a small case, with exact probabilities and weights as Fractions."""
+
+    @property
+    def alpha(self) -> float | None:
+        """The covariance ratio: Cov(omega_i, omega_j) = -alpha p_i p_j for all i != j.
+
+        None where the pairs differ (clustered sampling).
+        """
+        return None
+
+    def mean(self) -> Floats:
+        """(n,) expected weights."""
+        return self.value * self.expected_counts()
+
+    def variance(self) -> Floats:
+        """(n,) variance of the weights."""
+        out: Floats = self.value**2 * self.count_variance()
+        return out
+
+    def covariance_times(self, x: Floats) -> Floats:
+        """(n,) or (n, d): the covariance matrix of the weights, times x."""
+        value = self.value if x.ndim == 1 else self.value[:, None]
+        out: Floats = value * self.count_covariance_times(value * x)
+        return out
+
+    def covariance(self) -> Floats:
+        """(n, n) covariance of the weights; for large n use `covariance_times`."""
+        if self.n > MATRIX_LIMIT:
+            raise TooLarge(
+                f"The covariance of {self.n} clients would have {self.n**2:.1e} entries; "
+                "use covariance_times(x)."
+            )
+        return self.covariance_times(np.eye(self.n))
+
+    def weight_sum_variance(self) -> float:
+        """Variance of the sum of the weights."""
+        return max(0.0, float(self.covariance_times(np.ones(self.n)).sum()))
+
+    def aggregate_variance(self, x: Floats) -> float:
+        """E ||sum_i omega_i x_i - E(...)||^2 for vectors x (n, d) or numbers x (n,)."""
+        return max(0.0, float(np.sum(x * self.covariance_times(x))))
+
+
+def counted(clients: Ints, value: Floats) -> Cohort:
+    """The cohort of a sequence of draws (with repetitions)."""
+    distinct, counts = np.unique(clients, return_counts=True)
+    return Cohort(distinct, value[distinct] * counts, counts)
+
+
+def exact_outcomes(
+    law: Iterator[tuple[Fraction, tuple[tuple[int, int], ...]]], value: list[Fraction]
+) -> Iterator[tuple[Fraction, Cohort]]:
+    """Turn exact count outcomes ((client, count), ...) into cohorts with Fraction weights."""
+    for number, (probability, counts) in enumerate(law):
+        if number >= OUTCOME_LIMIT:
+            raise TooLarge(
+                f"The design has more than {OUTCOME_LIMIT} outcomes; enumerate a smaller case."
+            )
+        drawn = [(client, count) for client, count in counts if count > 0]
+        weights: Array = np.empty(len(drawn), dtype=object)
+        weights[:] = [value[client] * count for client, count in drawn]
+        yield (
+            probability,
+            Cohort.of(
+                np.array([client for client, _ in drawn], dtype=np.int64),
+                weights,
+                np.array([count for _, count in drawn], dtype=np.int64),
+            ),
+        )

@@ -1,0 +1,262 @@
+"""The clients that could take part."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
+from fedcohort.core.shares import Shares, exact_sum
+from fedcohort.core.types import Array, Floats, Ints
+
+T = TypeVar("T")
+
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Federation:
+    """The clients that could take part: what each counts for, how much data it has, its name.
+
+    Clients are kept **in the order of their sorted ids**, whatever the order of arrival, so
+    that the same seed gives the same cohort. Schemes, cohorts and replies speak of positions
+    in this order; ``federation.ids[position]`` is the name. With the default ids (0, 1, 2,
+    ...) positions and ids are the same thing.
+
+    Parameters
+    ----------
+    importance
+        p_i >= 0, summing to 1: the average the server wants. By default n_i / sum n.
+    sizes
+        Sample counts n_i, any non-negative integers (up to 2**62 and beyond, exactly).
+        None where they are private.
+    ids
+        Stable names: all integers, all strings, or all of another sortable type.
+
+    >>> federation = Federation(sizes=[30, 10, 20], ids=["oslo", "bonn", "rome"])
+    >>> federation.ids
+    ('bonn', 'oslo', 'rome')
+    >>> federation.sizes
+    array([10, 30, 20])
+    """
+
+    importance: Floats  # (n,)
+    sizes: Ints | None  # (n,)
+    ids: Sequence[Hashable]
+    shares: Shares  # the importance, exactly
+    _memory: dict[Any, Any] = field(repr=False)
+
+    def __init__(
+        self,
+        importance: ArrayLike | None = None,
+        sizes: ArrayLike | None = None,
+        ids: Sequence[Hashable] | None = None,
+    ) -> None:
+        if importance is None and sizes is None:
+            raise BadInput("A federation needs 'sizes' or 'importance'; got neither.")
+        counts = None if sizes is None else checked_sizes(sizes)
+        wanted = None if importance is None else checked_importance(importance)
+        n = len(counts) if counts is not None else len(wanted)  # type: ignore[arg-type]
+        if n == 0:
+            raise BadInput("A federation needs at least one client; got none.")
+        if counts is not None and wanted is not None and len(counts) != len(wanted):
+            raise BadInput(
+                f"'importance' and 'sizes' must have one entry per client; "
+                f"got {len(wanted)} and {len(counts)}."
+            )
+        names, order = canonical_ids(ids, n)
+        if order is not None:
+            counts = None if counts is None else counts[order]
+            wanted = None if wanted is None else wanted[order]
+        shares = Shares.of_floats(wanted) if wanted is not None else _size_shares(counts)
+        self._set(shares, counts, names)
+
+    def _set(self, shares: Shares, sizes: Ints | None, ids: Sequence[Hashable]) -> None:
+        values: dict[str, Any] = {"importance": shares.floats, "sizes": sizes, "ids": ids}
+        for name, value in (values | {"shares": shares, "_memory": {}}).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_sizes(
+        cls, sizes: ArrayLike | Mapping[Any, int], ids: Sequence[Hashable] | None = None
+    ) -> Federation:
+        """A federation whose importance is p_i = n_i / sum n.
+
+        ``sizes`` may be a sequence, or a mapping from id to size.
+        """
+        if isinstance(sizes, Mapping):
+            return cls(sizes=list(sizes.values()), ids=list(sizes.keys()))
+        return cls(sizes=sizes, ids=ids)
+
+    @classmethod
+    def restored(cls, parts: Ints, sizes: Ints | None, ids: Sequence[Any] | int) -> Federation:
+        """A federation as it was saved, without checks; ``ids`` may be just their number."""
+        out: Federation = object.__new__(cls)
+        out._set(Shares.of(parts), sizes, range(ids) if isinstance(ids, int) else tuple(ids))
+        return out
+
+    def __len__(self) -> int:
+        return len(self.importance)
+
+    def __repr__(self) -> str:
+        total = "private sizes" if self.sizes is None else f"{exact_sum(self.sizes)} samples"
+        return f"Federation({len(self)} clients, {total})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memory": {}}  # what was remembered can be built again
+
+    @property
+    def present(self) -> Ints:
+        """Positions of the clients that can be chosen: those with a positive importance."""
+        return self.shares.support
+
+    def position(self, name: Hashable) -> int:
+        """The position of a client id."""
+        where: Mapping[Hashable, int] = self.remember(
+            "positions", lambda _: {name: i for i, name in enumerate(self.ids)}
+        )
+        if name not in where:
+            raise UnknownName("client", name, (str(known) for known in list(self.ids)[:20]))
+        return where[name]
+
+    def among(self, available: ArrayLike | None) -> Federation:
+        """The same federation in a round where only some clients are available.
+
+        The others keep their position and their name; for this round they have no data and
+        no importance, so that no scheme can choose them. Importance is shared out anew.
+        """
+        if available is None:
+            return self
+        here = checked_positions(available, len(self), "available")
+        parts = np.zeros_like(self.shares.parts)
+        parts[here] = self.shares.parts[here]
+        sizes = None
+        if self.sizes is not None:
+            sizes = np.zeros_like(self.sizes)
+            sizes[here] = self.sizes[here]
+        out: Federation = object.__new__(Federation)
+        out._set(Shares.of(parts), sizes, self.ids)
+        return out
+
+    def remember(self, key: Hashable, build: Callable[[Federation], T]) -> T:
+        """``build(self)``, computed once: a federation never changes, so neither does this."""
+        if key not in self._memory:
+            self._memory[key] = build(self)
+        found: T = self._memory[key]
+        return found
+
+
+def _size_shares(sizes: Ints | None) -> Shares:
+    if sizes is None or not np.any(sizes > 0):
+        raise BadInput("The sizes of a federation must not all be 0: nobody could be chosen.")
+    empty = int(np.count_nonzero(sizes == 0))
+    if 2 * empty > len(sizes):
+        warnings.warn(
+            f"{empty} of {len(sizes)} clients have no data and will never be chosen.",
+            FedcohortWarning,
+            stacklevel=5,
+        )
+    return Shares.of(sizes)
+
+
+def checked_sizes(sizes: ArrayLike) -> Ints:
+    """Sizes as exact integers: int64, or Python integers (dtype object) beyond 2**63."""
+    must = "The sizes of a federation must be whole numbers of at least 0"
+    if not isinstance(sizes, np.ndarray):
+        listed: list[Any] = list(sizes)  # type: ignore[arg-type]
+        for i, size in enumerate(listed):
+            if isinstance(size, bool | np.bool_ | str | bytes) or size is None:
+                raise BadInput(f"{must}; client {i} has {size!r}.")
+        whole = all(isinstance(size, int | np.integer) for size in listed)
+        large = whole and any(abs(int(size)) >= 2**63 for size in listed)
+        values = np.array(listed, dtype=object if large else None)
+    else:
+        values = sizes
+    if values.ndim != 1:
+        raise BadInput(f"{must}, one per client; got an array of shape {values.shape}.")
+    if values.size == 0:
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        values = _whole_floats(values, must)
+    if values.dtype.kind == "u":
+        values = values.astype(object if int(values.max()) >= 2**63 else np.int64)
+    if values.dtype.kind not in "iO":
+        raise BadInput(f"{must}; got an array of {values.dtype}.")
+    if np.any(values < 0):
+        i = int(np.argmax(values < 0))
+        raise BadInput(f"{must}; client {i} has {values[i]}.")
+    return values if values.dtype == object else values.astype(np.int64, copy=False)
+
+
+def _whole_floats(values: Array, must: str) -> Array:
+    bad = ~np.isfinite(values) | (values != np.floor(values))
+    if np.any(bad):
+        i = int(np.argmax(bad))
+        raise BadInput(f"{must}; client {i} has {values[i]}.")
+    if np.all(np.abs(values) < 2**53):
+        return values.astype(np.int64)
+    return np.array([int(value) for value in values], dtype=object)
+
+
+def checked_importance(importance: ArrayLike) -> Floats:
+    """Importance as floats that sum to 1 (a rounding error is mended, more is refused)."""
+    values = np.asarray(importance)
+    must = "The importance of a federation must be one finite number of at least 0 per client"
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        raise BadInput(f"{must}; got {values.dtype} of shape {values.shape}.")
+    values = values.astype(np.float64)
+    bad = ~np.isfinite(values) | (values < 0)
+    if np.any(bad):
+        i = int(np.argmax(bad))
+        raise BadInput(f"{must}; client {i} has {values[i]}.")
+    if values.size and abs(values.sum() - 1) > SUM_TOLERANCE:
+        raise BadInput(
+            f"The importance of a federation must sum to 1; it sums to {values.sum():.9g}. "
+            "Divide by the sum, or pass 'sizes'."
+        )
+    return values
+
+
+def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hashable], Ints | None]:
+    """The ids in sorted order, and the permutation that brings arrivals into it (or None)."""
+    if ids is None or (isinstance(ids, range) and ids == range(n)):
+        return range(n), None
+    names = [name.item() if isinstance(name, np.generic) else name for name in ids]
+    if len(names) != n:
+        raise BadInput(f"'ids' must name every client once: {n} clients, {len(names)} ids.")
+    kinds = {type(name) for name in names}
+    if len(kinds) > 1:
+        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise BadInput(f"Client ids must all be of one type; got {listed}.")
+    if any(name != name for name in names):
+        raise BadInput("A client id must be equal to itself; got NaN.")
+    if len(set(names)) < n:
+        seen: set[Hashable] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise BadInput(f"Client ids must be distinct; {twice!r} stands there twice.")
+    try:
+        order = sorted(range(n), key=names.__getitem__)  # type: ignore[arg-type]
+    except TypeError:
+        kind = next(iter(kinds)).__name__
+        raise BadInput(f"Client ids must be sortable; {kind} is not. Use strings.") from None
+    return tuple(names[i] for i in order), np.array(order, dtype=np.int64)
+
+
+def checked_positions(positions: ArrayLike, n: int, name: str) -> Ints:
+    """Sorted distinct positions in ``[0, n)``, from positions or a boolean mask."""
+    values = np.asarray(positions)
+    if values.dtype == bool and values.shape == (n,):
+        return np.flatnonzero(values)
+    if values.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise BadInput(f"'{name}' must be positions or a mask of {n} clients; got {positions!r}.")
+    out = np.unique(values).astype(np.int64)
+    if out[0] < 0 or out[-1] >= n:
+        raise BadInput(f"'{name}' must be positions in [0, {n}); got {out[0]} to {out[-1]}.")
+    return out

@@ -1,0 +1,214 @@
+"""Ranges of parameters, declared once beside the parameter.
+
+A scheme is a frozen dataclass whose fields are its hyper-parameters; the range stands in the
+annotation, the check and its error sentence are the same for all, and tests make bad values
+out of the declaration::
+
+    m: Annotated[int, Whole(1)] = 10
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+
+import numpy as np
+
+from fedcohort.core.errors import BadParameter
+
+
+class Constraint(Protocol):
+    """A declared range: it describes itself, tests a value, and knows values outside it."""
+
+    def __str__(self) -> str: ...
+    def accepts(self, value: object) -> bool: ...
+    def parse(self, text: str) -> object: ...
+    def bad_examples(self) -> Sequence[object]: ...
+
+
+def is_whole(value: object) -> bool:
+    """An integer of any make, but not a boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def is_real(value: object) -> bool:
+    """A finite number, but not a boolean."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return False
+    return math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An integer in ``[low, high]``, or one of a few special words."""
+
+    low: int
+    high: int | None = None
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"an int of at least {self.low}"
+        if self.high is not None:
+            text = f"an int in [{self.low}, {self.high}]"
+        return " or ".join([text, *(repr(word) for word in self.words)])
+
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value in self.words
+        if not is_whole(value):
+            return False
+        return self.low <= value and (self.high is None or value <= self.high)  # type: ignore[operator]
+
+    def parse(self, text: str) -> object:
+        return text if text in self.words else int(text)
+
+    def bad_examples(self) -> Sequence[object]:
+        above = [] if self.high is None else [self.high + 1]
+        return [self.low - 1, *above, 2.5, True, "3", float("nan"), None]
+
+
+@dataclass(frozen=True)
+class Real:
+    """A finite number between two bounds; ``open_low`` excludes the lower one."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            text = f"a number {'above' if self.open_low else 'of at least'} {self.low:g}"
+        else:
+            text = f"a number in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+        return " or ".join([text, *(repr(word) for word in self.words)])
+
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value in self.words
+        if not is_real(value):
+            return False
+        above = self.low < value if self.open_low else self.low <= value  # type: ignore[operator]
+        return above and value <= self.high  # type: ignore[operator]
+
+    def parse(self, text: str) -> object:
+        return text if text in self.words else float(text)
+
+    def bad_examples(self) -> Sequence[object]:
+        out: list[object] = [float("nan"), "0.5", True, None]
+        if self.low > -math.inf:
+            out.append(self.low if self.open_low else self.low - 1.0)
+        if self.high < math.inf:
+            out.append(self.high + 1.0)
+        return out
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(repr(word) for word in self.words)
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, str) and value in self.words
+
+    def parse(self, text: str) -> object:
+        return text
+
+    def bad_examples(self) -> Sequence[object]:
+        return ["no such word", 1, None]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def __str__(self) -> str:
+        return "True or False"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, bool)
+
+    def parse(self, text: str) -> object:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
+            text.lower(), text
+        )
+
+    def bad_examples(self) -> Sequence[object]:
+        return ["yes", 1, None]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One whole number per client (a group, a site, ...), as a tuple."""
+
+    def __str__(self) -> str:
+        return "a tuple of one int of at least 0 per client"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, tuple) and all(is_whole(v) and v >= 0 for v in value)
+
+    def parse(self, text: str) -> object:
+        return tuple(int(part) for part in text.split(","))
+
+    def bad_examples(self) -> Sequence[object]:
+        return [(0, -1), (0, 1.5), "0,1", 3]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """The constraint inside, or None."""
+
+    inner: Constraint
+
+    def __str__(self) -> str:
+        return f"{self.inner} or None"
+
+    def accepts(self, value: object) -> bool:
+        return value is None or self.inner.accepts(value)
+
+    def parse(self, text: str) -> object:
+        return None if text.lower() == "none" else self.inner.parse(text)
+
+    def bad_examples(self) -> Sequence[object]:
+        return [value for value in self.inner.bad_examples() if value is not None]
+
+
+def constraints(cls: type) -> Mapping[str, Constraint]:
+    """The declared range of each field of a dataclass."""
+    return _constraints(cls)  # type: ignore[arg-type]
+
+
+@cache
+def _constraints(cls: Any) -> Mapping[str, Constraint]:
+    hints = get_type_hints(cls, include_extras=True)
+    found: dict[str, Constraint] = {}
+    for field in fields(cls):
+        for extra in get_args(hints[field.name])[1:]:
+            if hasattr(extra, "accepts"):
+                found[field.name] = extra
+    return found
+
+
+def validate(config: Any, owner: str) -> None:
+    """Check every declared field of a dataclass; one error sentence for the first bad one."""
+    for name, constraint in constraints(type(config)).items():
+        value = getattr(config, name)
+        if not constraint.accepts(value):
+            raise BadParameter(name, owner, str(constraint), value)
+
+
+class Checked:
+    """Mix-in for frozen dataclasses: the declared ranges are checked on construction."""
+
+    name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        validate(self, type(self).name or type(self).__name__)

@@ -1,0 +1,175 @@
+"""A scheme: who is asked what, who is chosen, and what is remembered."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.conversation import Conversation, Signal
+from fedcohort.core.design import Design
+from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import Checked, constraints
+from fedcohort.core.types import Ints
+
+S = TypeVar("S")
+
+
+class Claim(Enum):
+    """A guarantee that a scheme states and one generic check proves."""
+
+    UNBIASED = "the expected weight of every client is its importance"
+    SUMS_TO_ONE = "the weights of every cohort sum to 1"
+    EXACTLY_M = "every cohort has exactly m distinct clients"
+    NO_WORSE_THAN_MD = "no client's weight varies more than under MD sampling"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Where a scheme was published."""
+
+    authors: str
+    title: str
+    venue: str
+    year: int
+    where: str = ""
+    """The algorithm or equations that the code follows."""
+
+    def __str__(self) -> str:
+        where = f" {self.where}." if self.where else ""
+        return f"{self.authors} ({self.year}). {self.title}. {self.venue}.{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """When a cohort is chosen.
+
+    ``available`` holds the positions that can take part, None for everyone. The federation a
+    scheme is given already leaves out the others, so most schemes need not look.
+    """
+
+    round: int = 0
+    available: Ints | None = None
+
+
+@dataclass(frozen=True)
+class NoState:
+    """The state of a scheme that remembers nothing."""
+
+
+class Scheme(Checked, ABC, Generic[S]):
+    """A way to choose clients.
+
+    Subclass as a frozen dataclass: the fields are the hyper-parameters, their ranges stand in
+    the annotations. A scheme whose law depends on the federation alone implements `law` and is
+    done; one that asks or adapts implements `select` (and `start`, `observe`).
+
+    Class attributes
+    ----------------
+    name
+        As on the command line.
+    paper
+        Its citation, with the equations followed.
+    claims
+        What it guarantees; each claim is tested.
+    asks
+        The signals it may ask for.
+    listens
+        The signals it reads off training replies, at no extra message.
+    State
+        A frozen dataclass of arrays, numbers and strings: all that it remembers.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[Citation]
+    claims: ClassVar[frozenset[Claim]] = frozenset()
+    asks: ClassVar[frozenset[Signal]] = frozenset()
+    listens: ClassVar[frozenset[Signal]] = frozenset()
+    State: ClassVar[type] = NoState
+
+    def start(self, federation: Federation, rng: Any) -> S | Conversation[S]:
+        """What the scheme knows before the first round."""
+        state: S = NoState()  # type: ignore[assignment]
+        return state
+
+    def law(self, federation: Federation) -> Design | None:
+        """The law of every round, where it depends on the federation alone."""
+        return None
+
+    def design(self, state: S, federation: Federation, moment: Moment) -> Design | None:
+        """The law of this round, where it is known before anybody is asked."""
+        return federation.remember(self, self.law)
+
+    def select(
+        self, state: S, federation: Federation, moment: Moment, rng: Any
+    ) -> Cohort | Conversation[Cohort]:
+        """The cohort of this round. Changes nothing."""
+        design = self.design(state, federation, moment)
+        if design is None:
+            raise NotImplementedError(f"{type(self).__name__} must implement law or select")
+        return design.draw(rng)
+
+    def observe(self, state: S, federation: Federation, cohort: Cohort, replies: Replies) -> S:
+        """What the scheme knows after a round: the only change of state."""
+        return state
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The hyper-parameters by name."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    def __str__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if field.name != "groups"
+        ]
+        return f"{self.name}({', '.join(changed)})"
+
+    @classmethod
+    def build(cls, **parameters: Any) -> Scheme[Any]:
+        """Construct from named parameters; an unknown name gets a helpful error."""
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        for name in parameters:
+            if name not in known:
+                raise UnknownName(f"parameter of {cls.name}", name, known)
+        for field in fields(cls):  # type: ignore[arg-type]
+            value = parameters.get(field.name)
+            if isinstance(value, list | np.ndarray):  # hashable, as the fields of a scheme are
+                parameters[field.name] = tuple(np.asarray(value).tolist())
+        try:
+            return cls(**parameters)
+        except TypeError as error:
+            if "required" in str(error) or "missing" in str(error):
+                missing = str(error).split("argument")[-1].lstrip("s: ")
+                declared = constraints(cls)
+                name = missing.replace("'", "").split(" ")[0]
+                must = str(declared.get(name, "given"))
+                raise BadParameter(name, cls.name, must, None, "It has no default.") from None
+            raise
+
+
+def cohort_size(m: int | str, federation: Federation, owner: str) -> int:
+    """How many distinct clients to take: m, all for ``"all"``, never more than are there.
+
+    Asking for more clients than the federation has is an error; that fewer are available in
+    one round is not.
+    """
+    if m == "all":
+        return len(federation.present)
+    wanted = int(m)
+    if wanted > len(federation):
+        raise BadParameter(
+            "m",
+            owner,
+            f"at most the number of clients ({len(federation)})",
+            wanted,
+            "Lower it, or say m='all'.",
+        )
+    return min(wanted, len(federation.present))

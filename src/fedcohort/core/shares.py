@@ -1,0 +1,84 @@
+"""Exact shares of a whole: p_i = parts_i / whole, in integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from fedcohort.core.types import Array, Floats, Ints
+
+EXACT_SCALE = 2**52
+"""Float shares are written as integers over about this whole (the resolution of a double)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Non-negative integers that add up to ``whole``; float64 appears only on request.
+
+    Sums and multiples never overflow: 64-bit integers where they suffice, Python integers
+    (dtype object) beyond.
+
+    >>> shares = Shares.of(np.array([5, 4, 3, 2, 1]))
+    >>> shares.fraction(1), float(shares.floats[0])
+    (Fraction(4, 15), 0.3333333333333333)
+    """
+
+    parts: Ints  # (n,)
+    whole: int
+
+    @classmethod
+    def of(cls, parts: Array) -> Shares:
+        """Shares proportional to non-negative integers."""
+        whole = exact_sum(parts)
+        if parts.dtype != object:
+            parts = parts.astype(np.int64, copy=False)
+        return cls(parts, whole)
+
+    @classmethod
+    def of_floats(cls, values: Floats) -> Shares:
+        """Shares proportional to non-negative floats, to the resolution of a double.
+
+        A positive value never becomes a zero share, however small.
+        """
+        scaled = values / values.max()
+        parts = np.rint(scaled / scaled.sum() * EXACT_SCALE).astype(np.int64)
+        return cls.of(np.where((values > 0) & (parts == 0), 1, parts))
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @cached_property
+    def floats(self) -> Floats:  # (n,)
+        """The shares as floats, each rounded once."""
+        if self.whole == 0:  # a round in which nobody is available
+            return np.zeros(len(self))
+        return np.asarray(self.parts / self.whole, dtype=np.float64)
+
+    def fraction(self, i: int) -> Fraction:
+        """The exact share of client ``i``."""
+        return Fraction(int(self.parts[i]), self.whole)
+
+    @cached_property
+    def support(self) -> Ints:
+        """Positions with a positive share."""
+        return np.flatnonzero(self.parts > 0)
+
+
+def exact_sum(parts: Array) -> int:
+    """The sum as a Python integer, without overflow."""
+    if parts.dtype == object or parts.size == 0:
+        return sum(int(part) for part in parts)
+    if int(parts.max()) <= (2**63 - 1) // parts.size:
+        return int(parts.sum(dtype=np.int64))
+    high, low = parts >> 32, parts & 0xFFFFFFFF  # each half sums without overflow
+    return (int(high.sum(dtype=np.int64)) << 32) + int(low.sum(dtype=np.int64))
+
+
+def exact_multiple(parts: Ints, factor: int, bound: int) -> Ints:
+    """``parts * factor`` without overflow, given that all sums of it stay within ``bound``."""
+    if bound < 2**63 and parts.dtype != object:
+        return parts * np.int64(factor)
+    return parts.astype(object) * factor

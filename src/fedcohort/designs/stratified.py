@@ -1,0 +1,93 @@
+"""Independent designs on disjoint groups of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.design import Design, Distinct
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.maths.draws import Rng
+
+
+@dataclass(frozen=True, eq=False)
+class Stratified(Design):
+    """One design per stratum, drawn independently.
+
+    ``strata[h]`` holds the positions of stratum h and ``parts[h]`` the design over them, whose
+    own positions 0, 1, ... are positions in ``strata[h]``. What a part calls its target is
+    taken as it is: for an unbiased whole the target of a part is the importance of the whole
+    federation, times ``scale[h]`` = the stratum's share where the part's shares sum to 1.
+    """
+
+    size: int
+    strata: tuple[Ints, ...]
+    parts: tuple[Design, ...]
+    scale: tuple[Fraction, ...]
+
+    @property
+    def n(self) -> int:
+        return self.size
+
+    def _gather(self, column: Callable[[Design], Floats], scaled: bool = False) -> Floats:
+        out = np.zeros(self.n)
+        for positions, part, scale in zip(self.strata, self.parts, self.scale, strict=True):
+            out[positions] = column(part) * (float(scale) if scaled else 1.0)
+        return out
+
+    @cached_property
+    def value(self) -> Floats:
+        return self._gather(lambda part: part.value, scaled=True)
+
+    def draw(self, rng: Rng) -> Cohort:
+        drawn = [part.draw(rng) for part in self.parts]
+        clients = [s[c.clients] for s, c in zip(self.strata, drawn, strict=True)]
+        weights = [c.weights * float(x) for x, c in zip(self.scale, drawn, strict=True)]
+        return Cohort.of(
+            np.concatenate(clients),
+            np.concatenate(weights),
+            np.concatenate([c.draws for c in drawn]),
+        )
+
+    def expected_counts(self) -> Floats:
+        return self._gather(lambda part: part.expected_counts())
+
+    def count_variance(self) -> Floats:
+        return self._gather(lambda part: part.count_variance())
+
+    def inclusion(self) -> Floats:
+        return self._gather(lambda part: part.inclusion())
+
+    def count_covariance_times(self, x: Floats) -> Floats:
+        out = np.zeros_like(x, dtype=np.float64)
+        for positions, part in zip(self.strata, self.parts, strict=True):
+            out[positions] = part.count_covariance_times(x[positions])
+        return out
+
+    def distinct(self) -> Distinct:
+        each = [part.distinct() for part in self.parts]
+        return Distinct(sum(d.mean for d in each), sum(d.variance for d in each))
+
+    def enumerate(self) -> Iterator[tuple[Fraction, Cohort]]:
+        for outcome in product(*(tuple(part.enumerate()) for part in self.parts)):
+            weights: list[Array] = [
+                np.asarray(c.weights, dtype=object) * scale
+                for scale, (_, c) in zip(self.scale, outcome, strict=True)
+            ]
+            yield (
+                prod((chance for chance, _ in outcome), start=Fraction(1)),
+                Cohort.of(
+                    np.concatenate(
+                        [s[c.clients] for s, (_, c) in zip(self.strata, outcome, strict=True)]
+                    ),
+                    np.concatenate(weights),
+                    np.concatenate([c.draws for _, c in outcome]),
+                ),
+            )

@@ -1,0 +1,95 @@
+"""Target sampling: the oracle that knows which clients are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from fedcohort.core import (
+    LABEL_HISTOGRAM,
+    Ask,
+    Citation,
+    Claim,
+    Federation,
+    Labels,
+    Maybe,
+    Moment,
+    Scheme,
+    Signal,
+    Whole,
+)
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.types import Array, Ints
+from fedcohort.designs import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """(n,) the group of every client."""
+
+    of: Ints
+
+
+@dataclass(frozen=True)
+class Target(Scheme[Groups]):
+    """One draw from each group of similar clients: what clustered sampling would like to be.
+
+    Clients stand on a line group by group and the line is cut into m equal pieces as in
+    Algorithm 1. With m groups of equal mass every piece is one group (the paper's "target");
+    with other groups the pieces follow them as closely as unbiasedness allows.
+
+    Parameters
+    ----------
+    m
+        Number of draws.
+    groups
+        The group of every client. None: every client is asked for its label histogram once
+        and belongs to its most frequent class.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> federation = Federation.from_sizes([5, 5, 5, 5])
+    >>> oracle = scheme("target", m=2, groups=[0, 1, 0, 1])
+    >>> Selector(oracle, federation, seed=0).design().entries.client
+    array([0, 2, 1, 3])
+    """
+
+    m: Annotated[int, Whole(1)] = 10
+    groups: Annotated[tuple[int, ...] | None, Maybe(Labels())] = None
+
+    name: ClassVar[str] = "target"
+    paper: ClassVar[Citation] = Citation(
+        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
+        "in Federated Learning",
+        "ICML",
+        2021,
+        "Section 6, 'target' sampling",
+    )
+    claims: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
+    )
+    asks: ClassVar[frozenset[Signal]] = frozenset({LABEL_HISTOGRAM})
+    State: ClassVar[type] = Groups
+
+    def start(self, federation: Federation, rng: Any) -> Generator[Ask, Array, Groups]:
+        if self.groups is None:
+            everyone = np.arange(len(federation))
+            histograms = yield Ask(LABEL_HISTOGRAM, everyone)
+            return Groups(np.argmax(histograms, axis=1))
+        if len(self.groups) != len(federation):
+            raise BadParameter(
+                "groups",
+                self.name,
+                f"one group per client ({len(federation)})",
+                f"{len(self.groups)} groups",
+            )
+        return Groups(np.array(self.groups, dtype=np.int64))
+
+    def design(self, state: Groups, federation: Federation, moment: Moment) -> Rows:
+        order = np.argsort(state.of, kind="stable")
+        return federation.remember(
+            (self, state.of.tobytes()), lambda fed: Rows.along(order, fed.shares, self.m)
+        )

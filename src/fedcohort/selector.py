@@ -1,0 +1,235 @@
+"""The one object a training loop needs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core import store
+from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.conversation import Answer, converse
+from fedcohort.core.design import Design
+from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.federation import Federation, checked_positions
+from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.streams import checked_seed, stream
+from fedcohort.core.types import Array
+from fedcohort.ledger import Ledger
+from fedcohort.schemes import scheme as scheme_by_name
+
+KIND = "selector"
+
+
+class Selector:
+    """Chooses a cohort, round after round.
+
+    `select` decides and changes nothing: asked twice in a round it gives the same cohort.
+    `observe` ends the round. All randomness is derived from (seed, round), so a selector that
+    was saved and loaded continues bit for bit.
+
+    Parameters
+    ----------
+    scheme
+        How to choose, from `fedcohort.scheme`.
+    federation
+        The clients.
+    seed
+        Any non-negative integer; None draws one, kept in ``selector.seed``.
+    ask
+        How to put a question to clients, a function ``Ask -> array`` with one row per client
+        asked. Only schemes that ask need it.
+    ledger
+        Where costs are booked.
+
+    >>> import fedcohort
+    >>> federation = fedcohort.Federation.from_sizes([40, 30, 20, 10])
+    >>> selector = fedcohort.Selector(fedcohort.scheme("uniform", m=2), federation, seed=7)
+    >>> for _ in range(3):
+    ...     cohort = selector.select()
+    ...     selector.observe()
+    >>> selector.round
+    3
+    """
+
+    def __init__(
+        self,
+        scheme: Scheme[Any],
+        federation: Federation,
+        seed: int | None = None,
+        *,
+        ask: Answer | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.scheme = scheme
+        self.federation = federation
+        self.seed = checked_seed(seed, "Selector")
+        self.ask = ask
+        self.ledger = Ledger() if ledger is None else ledger
+        self.round = 0
+        self._state: Any = None
+        self._cohort: Cohort | None = None
+
+    def select(self, available: ArrayLike | None = None, ask: Answer | None = None) -> Cohort:
+        """The cohort of the current round.
+
+        Parameters
+        ----------
+        available
+            Who can take part: positions or a mask; None for everyone. Nobody gives an empty
+            cohort.
+        ask
+            The transport for this call, instead of the selector's own.
+        """
+        if self._cohort is not None:
+            warnings.warn(
+                f"select() was called again in round {self.round}: call observe() to go on "
+                "to the next round.",
+                FedcohortWarning,
+                stacklevel=2,
+            )
+        n = len(self.federation)
+        here = None if available is None else checked_positions(available, n, "available")
+        federation = self.federation.among(here)
+        if len(federation.present) == 0:
+            self._cohort = Cohort.empty()
+            return self._cohort
+        state = self.start(ask)
+        moment = Moment(self.round, here)
+        rng = stream(self.seed, "select", self.round)
+        chosen = self.scheme.select(state, federation, moment, rng)
+        self._cohort = self._converse(chosen, ask, self.round)
+        return self._cohort
+
+    def start(self, ask: Answer | None = None) -> Any:
+        """The scheme's state; the first call lets the scheme ask what it needs beforehand."""
+        if self._state is None:
+            opening = self.scheme.start(self.federation, stream(self.seed, "start"))
+            self._state = self._converse(opening, ask, -1)
+        return self._state
+
+    def _converse(self, conversation: Any, ask: Answer | None, round: int) -> Any:
+        return converse(
+            conversation,
+            self.ask if ask is None else ask,
+            self.scheme.asks,
+            lambda question, rows: self.ledger.asked(round, question, rows),
+            self.scheme.name,
+        )
+
+    def design(self, available: ArrayLike | None = None) -> Design | None:
+        """The law of the coming cohort, or None where it is known only after asking."""
+        federation = self.federation.among(available)
+        return self.scheme.design(self.start(), federation, Moment(self.round))
+
+    def observe(self, replies: Replies | None = None) -> None:
+        """End the round with what training brought back.
+
+        ``replies`` may be left out for a scheme that listens to nothing. Answers that are not
+        finite are left out, with a warning; answers of clients not chosen are an error.
+        """
+        if self._cohort is None:
+            raise BadInput("observe() ends a round that select() began; call select() first.")
+        heard = self._heard(self._cohort, replies)
+        self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
+        if heard is not None and self._state is not None:
+            self._state = self.scheme.observe(self._state, self.federation, self._cohort, heard)
+        self.round += 1
+        self._cohort = None
+
+    def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies | None:
+        wanted = sorted(signal.name for signal in self.scheme.listens)
+        if replies is None:
+            if wanted:
+                raise BadInput(
+                    f"{self.scheme.name} listens to {', '.join(wanted)}: pass observe() a "
+                    "Replies with these signals."
+                )
+            return None
+        strangers: list[int] = np.setdiff1d(replies.clients, cohort.clients).tolist()
+        if strangers:
+            raise BadInput(f"Replies came from clients that were not chosen: {strangers[:5]}.")
+        missing = [name for name in wanted if name not in replies.signals]
+        if missing:
+            raise BadInput(f"{self.scheme.name} listens to {missing[0]}: it is not in the replies.")
+        signals = {name: np.asarray(replies.signals[name]) for name in wanted}
+        return _finite(Replies(np.asarray(replies.clients, dtype=np.int64), signals))
+
+    def names(self, cohort: Cohort) -> list[Any]:
+        """The ids of the clients of a cohort."""
+        return [self.federation.ids[i] for i in cohort.clients]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to go on; the old file stays until the new one is complete."""
+        federation, cohort = self.federation, self._cohort
+        arrays: dict[str, Array] = {"federation.parts": federation.shares.parts}
+        if federation.sizes is not None:
+            arrays["federation.sizes"] = federation.sizes
+        if cohort is not None:
+            arrays |= {
+                "cohort.clients": cohort.clients,
+                "cohort.weights": cohort.weights,
+                "cohort.draws": cohort.draws,
+            }
+        header: dict[str, Any] = {
+            "kind": KIND,
+            "scheme": self.scheme.name,
+            "parameters": dict(self.scheme.parameters),
+            "seed": str(self.seed),
+            "round": self.round,
+            "ids": _storable_ids(federation.ids),
+            "data_rate": None if cohort is None else cohort.data_rate,
+            "state": None,
+        }
+        if self._state is not None:
+            header["state"], state_arrays = store.pack(self._state, "state.")
+            arrays |= state_arrays
+        store.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, ask: Answer | None = None) -> Selector:
+        """Go on where `save` left off."""
+        header, arrays = store.load(path, KIND)
+        scheme = scheme_by_name(header["scheme"], **header["parameters"])
+        federation = Federation.restored(
+            arrays["federation.parts"], arrays.get("federation.sizes"), header["ids"]
+        )
+        selector = cls(scheme, federation, int(header["seed"]), ask=ask)
+        selector.round = header["round"]
+        if header["state"] is not None:
+            selector._state = store.unpack(scheme.State, header["state"], arrays, "state.")
+        if "cohort.clients" in arrays:
+            clients, weights, draws = (
+                arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws")
+            )
+            selector._cohort = Cohort(clients, weights, draws, header["data_rate"])
+        return selector
+
+
+def _finite(replies: Replies) -> Replies:
+    """The replies without rows that contain NaN or infinity."""
+    good = np.ones(len(replies.clients), dtype=bool)
+    for rows in replies.signals.values():
+        good &= np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    if good.all():
+        return replies
+    warnings.warn(
+        f"{int((~good).sum())} of {len(good)} replies contain values that are not finite and "
+        "are left out.",
+        FedcohortWarning,
+        stacklevel=4,
+    )
+    signals = {name: rows[good] for name, rows in replies.signals.items()}
+    return Replies(replies.clients[good], signals)
+
+
+def _storable_ids(ids: Sequence[Any]) -> list[Any] | int:
+    if isinstance(ids, range):
+        return len(ids)
+    if not all(isinstance(name, int | str) for name in ids):
+        raise BadInput("Client ids must be ints or strings to be saved.")
+    return list(ids)
