@@ -73,7 +73,7 @@ def hellinger_by_class(
         raise ValueError(f"An absent class is 'far', 'skip' or 'zero'. Got {absent!r} instead.")
     counts = _checked(histograms, 3)  # (n, classes, bins)
     n, classes, _ = counts.shape
-    held = counts.sum(axis=2) > 0  # (n, classes)
+    held = counts.max(axis=2) > 0  # (n, classes)
     total = np.zeros((n, n))
     counted = np.zeros((n, n))
     for y in range(classes):
