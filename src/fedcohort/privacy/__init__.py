@@ -1,1 +1,40 @@
-"""Placeholder."""
+"""Private reports: what runs on a client, and what the server makes of the answers.
+
+`SizeReport` is the law of an answer, `PrivateSize` answers within a policy and a budget,
+`estimate_total` is the server's side. Client code draws from the operating system only;
+simulated clients use the seeded twin `fedcohort.simulation.private_twin`, which nothing
+here may import.
+"""
+
+from fedcohort.privacy.client import ClientPolicy, PrivateSize, SizeRequest
+from fedcohort.privacy.estimator import (
+    Clipping,
+    Rate,
+    TotalEstimate,
+    clipping,
+    clipping_from_rate,
+    data_rate,
+    estimate_total,
+    first_answers,
+    standard_error,
+    variance_of_total,
+)
+from fedcohort.privacy.response import SizeReport, best_levels
+
+__all__ = [
+    "ClientPolicy",
+    "Clipping",
+    "PrivateSize",
+    "Rate",
+    "SizeReport",
+    "SizeRequest",
+    "TotalEstimate",
+    "best_levels",
+    "clipping",
+    "clipping_from_rate",
+    "data_rate",
+    "estimate_total",
+    "first_answers",
+    "standard_error",
+    "variance_of_total",
+]

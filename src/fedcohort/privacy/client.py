@@ -1,0 +1,213 @@
+"""The client's side of the conversation about its size: policy, memo, budget, answer.
+
+>>> import tempfile
+>>> from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
+>>> client = PrivateSize(tempfile.mkdtemp(), ClientPolicy(largest_epsilon=3.0))
+>>> request = SizeRequest("news-2024", SizeReport(threshold=300, epsilon=3.0))
+>>> first = client.answer(40, request)
+>>> {client.answer(40, request) for _ in range(10)} == {first}   # asked again: the same answer
+True
+>>> client.spent                                                 # and nothing more is spent
+3.0
+>>> client.answer(40, SizeRequest("news-2025", request.report))
+Traceback (most recent call last):
+fedcohort.core.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 is spent, ...
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from fedcohort.core.errors import BadCheckpoint, BadParameter, PolicyRefused
+from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.privacy.accountant import Accountant
+from fedcohort.privacy.journal import exclusive
+from fedcohort.privacy.memo import Memo
+from fedcohort.privacy.response import SizeReport, draw_answer, draw_offset, whole_size
+
+Fresh = Literal["never", "new-level", "every-round"]
+Lost = Literal["refuse", "respend"]
+
+_LONGEST_TASK = 200
+
+
+@dataclass(frozen=True)
+class SizeRequest:
+    """What the server sends: for which task, by which law, in which round.
+
+    ``round`` matters to clients with ``fresh="every-round"`` only.
+    """
+
+    task: str
+    report: SizeReport
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        task: object = self.task  # it came over a wire, whatever its annotation says
+        if not (isinstance(task, str) and 0 < len(task) <= _LONGEST_TASK):
+            must = f"a name of 1 to {_LONGEST_TASK} characters"
+            raise BadParameter("task", "SizeRequest", must, self.task)
+        report: object = self.report
+        if not isinstance(report, SizeReport):
+            raise BadParameter("report", "SizeRequest", "a SizeReport", self.report)
+        if not is_whole(self.round) or self.round < 0:
+            raise BadParameter("round", "SizeRequest", "an int >= 0", self.round)
+
+    def key(self, **more: int) -> str:
+        """The question as text: equal questions, and no others, have equal keys."""
+        law = self.report
+        question = [self.task, law.threshold, law.levels, repr(law.epsilon), law.mechanism]
+        return json.dumps([*question, more], sort_keys=True)
+
+
+@dataclass(frozen=True)
+class ClientPolicy:
+    """What a client agrees to, whatever the server asks.
+
+    Parameters
+    ----------
+    largest_epsilon
+        The most that one answer may cost; the paper's 3 by default.
+    ceiling
+        The most that all answers together may cost; one answer of the largest eps by default.
+    thresholds
+        The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
+    mechanisms
+        The allowed mechanisms.
+    """
+
+    largest_epsilon: float = 3.0
+    ceiling: float | None = None
+    thresholds: Container[int] = range(3, 1_000_001)
+    mechanisms: Container[str] = ("levels", "paper")
+
+    def __post_init__(self) -> None:
+        for name in ("largest_epsilon", "ceiling"):
+            value = getattr(self, name)
+            if not (is_real(value) and value > 0) and not (name == "ceiling" and value is None):
+                raise BadParameter(name, "ClientPolicy", "a finite number above 0", value)
+
+    @property
+    def budget(self) -> float:
+        """The ceiling in force."""
+        return self.largest_epsilon if self.ceiling is None else self.ceiling
+
+    def check(self, report: SizeReport) -> None:
+        """Return if the question may be answered; refuse otherwise."""
+        if report.epsilon > self.largest_epsilon:
+            raise PolicyRefused("an epsilon", report.epsilon, f"up to {self.largest_epsilon:g}")
+        if report.threshold not in self.thresholds:
+            raise PolicyRefused("a threshold M", report.threshold, f"in {self.thresholds}")
+        if report.mechanism not in self.mechanisms:
+            raise PolicyRefused("a mechanism", report.mechanism, f"in {self.mechanisms}")
+
+
+class PrivateSize:
+    """Answers "how many samples do you have?" within a policy and a budget.
+
+    Parameters
+    ----------
+    path
+        A directory of this client alone; made if missing, readable by the owner only. It must
+        outlive the client: whoever deletes it, deletes the memory of what was spent.
+    policy
+        What the client agrees to.
+    fresh
+        When a stored answer is *not* repeated. "never" (the default): one answer per
+        question, whatever the size becomes; everything the server will ever see of it costs
+        eps once. "new-level": a size that has moved to another level gets an answer of its
+        own, booked; **the server then sees that the size changed**, which eps does not cover
+        (no law that repeats its answers can hide it). "every-round": a new answer per round,
+        each booked, as in the paper.
+    lost
+        When answers that were sent are missing from the memo: "refuse", or "respend": draw
+        anew and book again.
+    patience
+        Seconds to wait for another process that is answering from the same directory.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        policy: ClientPolicy | None = None,
+        *,
+        fresh: Fresh = "never",
+        lost: Lost = "refuse",
+        patience: float = 10.0,
+    ) -> None:
+        if fresh not in get_args(Fresh):
+            raise BadParameter("fresh", "PrivateSize", f"one of {get_args(Fresh)}", fresh)
+        if lost not in get_args(Lost):
+            raise BadParameter("lost", "PrivateSize", f"one of {get_args(Lost)}", lost)
+        self.path, self.fresh, self.lost, self.patience = Path(path), fresh, lost, patience
+        self.policy = ClientPolicy() if policy is None else policy
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = self.path / "lock"
+        self._accountant = Accountant(self.path / "spent.jsonl", self.policy.budget)
+        self._memo = Memo(self.path / "answers.jsonl")
+
+    @property
+    def spent(self) -> float:
+        """The eps spent so far, by all answers of this client."""
+        with exclusive(self._lock, self.patience):
+            self._accountant.load()
+            return self._accountant.spent
+
+    def answer(self, size: int, request: SizeRequest) -> int:
+        """The private answer to send; refuses by `PolicyRefused` or `BudgetExceeded`."""
+        size = whole_size(size, "PrivateSize.answer")
+        self.policy.check(request.report)
+        with exclusive(self._lock, self.patience):
+            self._load()
+            return self._answer(size, request)
+
+    def _answer(self, size: int, request: SizeRequest) -> int:
+        report = request.report
+        scope = {"round": int(request.round)} if self.fresh == "every-round" else {}
+        offset = self._offset(report, request.key(**scope))
+        level = report.level(size, offset)
+        key = request.key(**scope, **({"level": level} if self.fresh == "new-level" else {}))
+        known = self._memo.answer(key)
+        if known is None:
+            self._accountant.book(key, report.epsilon)  # on the disk before anything is drawn
+            known = draw_answer(report, level)
+            self._memo.keep_answer(key, known)
+        if not self._accountant.is_closed(key):
+            self._accountant.close(key)  # on the disk before anything is sent
+        return known
+
+    def _offset(self, report: SizeReport, key: str) -> int:
+        known = self._memo.offset(key)
+        if known is None:
+            # No offset, so no answer either: refuse before anything is written.
+            self._accountant.require(key, report.epsilon)
+            known = draw_offset(report)
+            self._memo.keep_offset(key, known)
+        return known
+
+    def _load(self) -> None:
+        """Read both files, and check that they tell the same story."""
+        self._accountant.load()
+        try:
+            self._memo.load()
+        except BadCheckpoint:
+            if self.lost == "refuse":
+                raise
+            self._memo.set_aside()
+        unpaid = [key for key in self._memo.answered if not self._accountant.is_booked(key)]
+        if unpaid:
+            raise BadCheckpoint(
+                f"{self.path} holds answers that were never booked, so spending has been lost; "
+                "nothing is answered. Restore spent.jsonl from a backup."
+            )
+        missing = self._accountant.closed - self._memo.answered
+        if missing and self.lost == "refuse":
+            raise BadCheckpoint(
+                f"{self.path} has lost {len(missing)} answer(s) that were sent; drawing them anew "
+                "would spend again. Restore answers.jsonl from a backup, or allow it with "
+                "lost='respend'."
+            )
