@@ -1,0 +1,186 @@
+"""What a simulated round needs to know of a learning problem: the `Task`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.simulation.work import LocalWork
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good T models are; rows are aligned with the models that were evaluated."""
+
+    train_loss: Floats  # (T,) F(theta) = sum_i p_i F_i(theta), over all clients
+    test_loss: Floats  # (T,) nan where the task has no test set
+    accuracy: Floats  # (T,) share of the test set that is classified correctly, or nan
+
+
+class Dataset(Protocol):
+    """Labelled samples, as `fedcohort.data.load` returns them."""
+
+    @property
+    def x_train(self) -> Array: ...
+    @property
+    def y_train(self) -> Array: ...
+    @property
+    def x_test(self) -> Array: ...
+    @property
+    def y_test(self) -> Array: ...
+    @property
+    def classes(self) -> int: ...
+
+
+class Partition(Protocol):
+    """Who holds which training samples."""
+
+    @property
+    def clients(self) -> Sequence[Array]: ...
+
+
+class Task(ABC):
+    """A learning problem that is spread over n clients.
+
+    Client i holds ``sizes[i]`` samples and has the objective ``F_i(theta)``, the mean loss
+    of the model ``theta`` over them; the server wants to minimise
+    ``F(theta) = sum_i p_i F_i(theta)``, with p the ``importance``.
+
+    A model is one flat vector, and all methods are pure: ``theta`` goes in, arrays come out.
+    Work on several clients takes one generator *per client*, so that what client 7 does in
+    a round does not depend on who else was chosen.
+
+    Attributes
+    ----------
+    name : str
+        What a report calls the task.
+    sizes : (n,) integers
+        The samples of each client; 0 is allowed: such a client never changes a model.
+    importance : (n,) floats
+        p, which sums to 1; ``sizes / sum(sizes)`` unless given.
+    dimension : int
+        d, the length of a model.
+    label_histograms : (n, classes) integers, or None
+        How many samples of each class each client holds, for classification.
+    """
+
+    name: str
+    sizes: Ints
+    importance: Floats
+    dimension: int
+    label_histograms: Ints | None = None
+
+    @abstractmethod
+    def initial(self, seed: int) -> Floats:
+        """The model to start from, (d,); the same for the same seed."""
+
+    @abstractmethod
+    def updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+    ) -> Array:
+        """Local training: ``theta_i - theta`` for each of the clients, (k, d).
+
+        With ``data_rate`` below 1, every local sample takes part with that probability,
+        drawn once, and the client trains on those samples as if it had no others; with
+        none drawn its row is zero. A row that is not finite means that training diverged;
+        it is for the server to reject.
+        """
+
+    @abstractmethod
+    def losses(self, theta: Array, clients: Ints) -> Floats:
+        """``F_i(theta)`` on all local data of each of the clients, (k,); 0 without samples."""
+
+    @abstractmethod
+    def gradient_sums(
+        self,
+        theta: Array,
+        clients: Ints,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+    ) -> tuple[Array, Ints]:
+        """The *sum* of the gradients of the samples that take part, (k, d), and their number."""
+
+    @abstractmethod
+    def client_losses(self, thetas: Array) -> Floats:
+        """``F_i`` of several models for every client, (T, n)."""
+
+    @abstractmethod
+    def evaluate(self, thetas: Array) -> Evaluation:
+        """Losses and accuracy of several models (T, d): cheaper at once than one by one."""
+
+    # The checks that every task makes of what it is given.
+
+    def _check_models(self, thetas: Array, ndim: int) -> Array:
+        """``thetas`` as an array of finite numbers, (d,) or (T, d)."""
+        thetas = np.asarray(thetas)
+        shape = f"({self.dimension},)" if ndim == 1 else f"(T, {self.dimension})"
+        if thetas.ndim != ndim or thetas.shape[-1] != self.dimension:
+            raise BadInput(
+                f"A model of the task {self.name!r} must have shape {shape}. Got {thetas.shape} "
+                "instead."
+            )
+        if not np.isfinite(thetas).all():
+            raise BadInput(
+                f"A model of the task {self.name!r} must be finite. Got NaN or infinity instead: "
+                "training diverged; lower the step size 'lr'."
+            )
+        return thetas
+
+    def _check_clients(self, clients: Ints) -> Ints:
+        """``clients`` as positions in ``range(n)``."""
+        clients = np.asarray(clients)
+        if clients.size == 0:
+            clients = clients.astype(np.int64)
+        if clients.ndim != 1 or clients.dtype.kind not in "iu":
+            raise BadInput(
+                f"Clients must be a vector of integer positions. Got {clients.dtype} of shape "
+                f"{clients.shape} instead."
+            )
+        n = len(self.sizes)
+        if clients.size and not 0 <= int(clients.min()) <= int(clients.max()) < n:
+            raise BadInput(
+                f"Clients must be positions in [0, {n}). Got {int(clients.min())} to "
+                f"{int(clients.max())} instead."
+            )
+        return clients.astype(np.int64, copy=False)
+
+    def _check_rngs(
+        self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float
+    ) -> None:
+        if len(rngs) != len(clients):
+            raise BadInput(
+                f"There must be one generator per client: {len(clients)}. Got {len(rngs)} instead."
+            )
+        if not 0 < data_rate <= 1:  # False for NaN, too
+            raise BadParameter("data_rate", type(self).__name__, "in (0, 1]", data_rate)
+
+
+def check_importance(importance: ArrayLike | None, sizes: Ints, owner: str) -> Floats:
+    """The importance p of each client: as given, or by size."""
+    if importance is None:
+        total = int(sizes.sum())
+        if total == 0:
+            raise BadInput(f"At least one client of {owner} must hold a sample. Got none.")
+        return np.asarray(sizes / total, dtype=np.float64)
+    p = np.asarray(importance, dtype=np.float64)
+    if p.shape != sizes.shape or not np.isfinite(p).all() or (p < 0).any():
+        raise BadParameter(
+            "importance", owner, f"{len(sizes)} finite numbers of at least 0", importance
+        )
+    if not np.isclose(p.sum(), 1.0, rtol=0, atol=1e-9):
+        raise BadParameter(
+            "importance", owner, "numbers that sum to 1", importance, "Divide them by their sum."
+        )
+    return p

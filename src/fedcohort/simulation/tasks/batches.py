@@ -1,0 +1,61 @@
+"""Which samples a client trains on, step by step.
+
+The only place where local training is random. Orders are drawn from raw 64-bit words, as
+in `fedcohort.maths.draws`: the same under every version of numpy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcohort.core.types import Array, Ints
+from fedcohort.simulation.work import LocalWork
+
+
+def participants(rng: np.random.Generator, size: int, data_rate: float) -> Ints:
+    """The samples that take part: each with probability ``data_rate``; at 1 nothing is drawn."""
+    if data_rate == 1.0:
+        return np.arange(size)
+    words = rng.bit_generator.random_raw(size)
+    uniforms = (words >> np.uint64(11)) * 2.0**-53  # in [0, 1), exact
+    return np.flatnonzero(uniforms < data_rate)
+
+
+def batches(
+    rng: np.random.Generator, size: int, work: LocalWork, data_rate: float = 1.0
+) -> tuple[Ints, Ints]:
+    """The rows of every step, and how many of them are real.
+
+    Returns ``rows`` (steps, batch), positions in the client's data, and ``lengths``
+    (steps,): in step t the batch is ``rows[t, :lengths[t]]``; what follows is padding.
+    A row occurs at most once in a batch.
+
+    >>> rng = np.random.Generator(np.random.Philox(1))
+    >>> rows, lengths = batches(rng, size=5, work=LocalWork(epochs=1, batch=2))
+    >>> [rows[t, :length].tolist() for t, length in enumerate(lengths)]
+    [[2, 0], [1, 4], [3]]
+    """
+    chosen = participants(rng, size, data_rate)
+    count = len(chosen)
+    steps, batch = work.steps_for(count), work.batch_for(count)
+    if steps == 0:
+        return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if batch == count:  # every step takes all: their order is no matter
+        return np.tile(chosen, (steps, 1)), np.full(steps, count)
+    per_pass = -(-count // batch)
+    passes = -(-steps // per_pass)
+    order = _orders(rng, passes, count)  # (passes, count)
+    rows = np.zeros((passes, per_pass * batch), dtype=np.int64)
+    rows[:, :count] = order if count == size else chosen[order]
+    lengths = np.full((passes, per_pass), batch)
+    lengths[:, -1] = count - (per_pass - 1) * batch
+    return rows.reshape(-1, batch)[:steps], lengths.reshape(-1)[:steps]
+
+
+def _orders(rng: np.random.Generator, passes: int, count: int) -> Ints:
+    """Independent uniform orders of ``range(count)``, one per row.
+
+    Two equal words (a chance of about ``count**2 / 2**65``) fall in order of position.
+    """
+    words: Array = rng.bit_generator.random_raw(passes * count)
+    return np.argsort(words.reshape(passes, count), axis=1, kind="stable")

@@ -1,0 +1,164 @@
+"""Quadratic clients: the smallest problem on which selection shows, and all is known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
+from fedcohort.simulation.tasks.batches import participants
+from fedcohort.simulation.work import LocalWork
+
+
+class Quadratic(Task):
+    r"""Client i has the objective ``F_i(theta) = 1/2 ||theta - theta_i*||**2``.
+
+    Every sample of a client has that loss, so local gradient descent has a closed form.
+    With ``c = 1 - lr (1 + decay + mu)``, K steps from ``theta`` end at::
+
+        theta_inf + c**K (theta - theta_inf),   theta_inf = (theta_i* + mu theta) / (1 + decay + mu)
+
+    Without decay and mu the update is ``-phi (theta - theta_i*)``, ``phi = 1 - (1 - lr)**K``.
+    With ``noise`` sigma, each gradient carries ``sigma`` times a standard normal vector.
+
+    The optimum of the federation is the mean of the minima, weighted by importance.
+
+    Parameters
+    ----------
+    minima : (n, d) array
+        theta_i*, the model that is best for client i.
+    sizes : (n,) integers, optional
+        Samples per client, 1 each by default; they set the importance and, where the work
+        is given in epochs, the number of steps.
+    importance : (n,) floats, optional
+        p; by size unless given.
+    noise : float
+        sigma, the standard deviation of each coordinate of a stochastic gradient.
+
+    Examples
+    --------
+    >>> task = Quadratic([[0.0, 0.0], [4.0, 0.0]], sizes=[3, 1])
+    >>> task.optimum
+    array([1., 0.])
+    >>> rng = np.random.Generator(np.random.Philox(0))
+    >>> task.updates(np.zeros(2), np.array([1]), LocalWork(steps=2, lr=0.5), [rng])
+    array([[3., 0.]])
+    """
+
+    name = "quadratic"
+
+    def __init__(
+        self,
+        minima: ArrayLike,
+        sizes: ArrayLike | None = None,
+        importance: ArrayLike | None = None,
+        noise: float = 0.0,
+    ) -> None:
+        self.minima: Floats = np.array(minima, dtype=np.float64)  # (n, d)
+        if self.minima.ndim != 2 or 0 in self.minima.shape:
+            raise BadParameter("minima", "Quadratic", "an (n, d) array", self.minima.shape)
+        if not np.isfinite(self.minima).all():
+            raise BadInput("The 'minima' of Quadratic must be finite. Got NaN or infinity instead.")
+        n, self.dimension = self.minima.shape
+        self.sizes = _check_sizes(sizes, n)
+        self.importance = check_importance(importance, self.sizes, "Quadratic")
+        if not (np.isfinite(noise) and noise >= 0):
+            raise BadParameter("noise", "Quadratic", "a finite number of at least 0", noise)
+        self.noise = float(noise)
+        self.optimum: Floats = self.importance @ self.minima  # (d,)
+
+    def initial(self, seed: int) -> Floats:
+        """Zero, whatever the seed."""
+        return np.zeros(self.dimension)
+
+    def updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+    ) -> Floats:
+        """Local training, in closed form; see `Task.updates`."""
+        theta = self._check_models(theta, 1).astype(np.float64, copy=False)
+        clients = self._check_clients(clients)
+        self._check_rngs(clients, rngs, data_rate)
+        curvature = 1 + work.decay + work.mu
+        contraction = 1 - work.lr * curvature
+        counts = self._counts(clients, rngs, data_rate)
+        steps = np.array([work.steps_for(int(count)) for count in counts], dtype=np.int64)  # (k,)
+        limits = (self.minima[clients] + work.mu * theta) / curvature  # (k, d)
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverged row is the server's case
+            phi = 1 - contraction**steps  # (k,)
+            moved = phi[:, None] * (limits - theta)
+            if self.noise:
+                for row, rng in enumerate(rngs):
+                    shocks = rng.standard_normal((steps[row], self.dimension))  # (K, d)
+                    remaining = contraction ** np.arange(steps[row])[::-1]  # of the shock at step t
+                    moved[row] -= work.lr * self.noise * (remaining @ shocks)
+        return np.asarray(moved)
+
+    def losses(self, theta: Array, clients: Ints) -> Floats:
+        """``F_i(theta)`` of the clients, (k,); 0 without samples."""
+        theta = self._check_models(theta, 1)
+        clients = self._check_clients(clients)
+        squares = 0.5 * ((theta - self.minima[clients]) ** 2).sum(axis=1)
+        return np.where(self.sizes[clients] > 0, squares, 0.0)
+
+    def gradient_sums(
+        self,
+        theta: Array,
+        clients: Ints,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+    ) -> tuple[Floats, Ints]:
+        """Sums of gradients and counts; the noise is that of the *mean* over the samples."""
+        theta = self._check_models(theta, 1)
+        clients = self._check_clients(clients)
+        self._check_rngs(clients, rngs, data_rate)
+        counts = self._counts(clients, rngs, data_rate)
+        means = theta - self.minima[clients]  # (k, d)
+        if self.noise:
+            means = means + self.noise * np.stack(
+                [rng.standard_normal(self.dimension) for rng in rngs]
+            )
+        return counts[:, None] * means, counts
+
+    def client_losses(self, thetas: Array) -> Floats:
+        """``F_i`` of several models for every client, (T, n)."""
+        thetas = self._check_models(thetas, 2)
+        everyone = np.arange(len(self.sizes))
+        return np.stack([self.losses(theta, everyone) for theta in thetas])
+
+    def evaluate(self, thetas: Array) -> Evaluation:
+        """Train losses of several models; there is no test set."""
+        thetas = self._check_models(thetas, 2).astype(np.float64, copy=False)
+        # F(theta) = 1/2 W ||theta - centre||^2 + spread: nothing cancels, whatever the offset.
+        p = np.where(self.sizes > 0, self.importance, 0.0)
+        weight = p.sum()
+        centre = p @ self.minima / weight if weight else self.optimum
+        spread = 0.5 * p @ ((self.minima - centre) ** 2).sum(axis=1)
+        train = 0.5 * weight * ((thetas - centre) ** 2).sum(axis=1) + spread
+        nothing = np.full(len(thetas), np.nan)
+        return Evaluation(train_loss=train, test_loss=nothing, accuracy=nothing.copy())
+
+    def _counts(self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float) -> Ints:
+        """How many samples of each client take part."""
+        sizes = self.sizes[clients]
+        if data_rate == 1.0:
+            return sizes
+        drawn = [len(participants(r, int(s), data_rate)) for r, s in zip(rngs, sizes, strict=True)]
+        return np.array(drawn, dtype=np.int64)
+
+
+def _check_sizes(sizes: ArrayLike | None, n: int) -> Ints:
+    if sizes is None:
+        return np.ones(n, dtype=np.int64)
+    checked = np.asarray(sizes)
+    if checked.shape != (n,) or checked.dtype.kind not in "iu" or (checked < 0).any():
+        raise BadParameter("sizes", "Quadratic", f"{n} integers of at least 0", sizes)
+    return checked.astype(np.int64)

@@ -1,0 +1,76 @@
+"""Softmax regression: the convex classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from fedcohort.core.types import Array, Floats
+from fedcohort.simulation.tasks.base import Dataset, Partition
+from fedcohort.simulation.tasks.classifier import GRAM_BYTES, Classifier
+from fedcohort.simulation.tasks.samples import collect, unpack
+
+
+class Softmax(Classifier):
+    """Multinomial logistic regression with a bias, on data that is spread over clients.
+
+    Parameters
+    ----------
+    x_train, y_train : arrays
+        Samples (of any shape, they are flattened) and labels in ``range(classes)``.
+    x_test, y_test : arrays or None
+        The test set; without one, test loss and accuracy are nan.
+    clients : sequence of integer arrays
+        The positions in ``x_train`` of the samples of each client.
+    classes : int
+        The number of classes.
+    importance : (n,) floats, optional
+        p; by size unless given.
+    dtype : float32 or float64
+        What is computed in; float64 is for checks.
+    gram_bytes : int
+        How much memory the Gram matrices may take; 0 turns the Gram form off.
+
+    Examples
+    --------
+    >>> from fedcohort.simulation.work import LocalWork
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> task = Softmax(x, y, x, y, clients=[[0, 1], [2, 3]], classes=2)
+    >>> theta = task.initial(seed=0)
+    >>> task.evaluate(theta[None]).train_loss.round(4)
+    array([0.6931])
+    >>> rngs = [np.random.Generator(np.random.Philox(i)) for i in range(2)]
+    >>> moves = task.updates(theta, np.arange(2), LocalWork(steps=20, lr=1.0), rngs)
+    >>> task.evaluate((theta + moves.mean(axis=0))[None]).accuracy
+    array([1.])
+    """
+
+    name = "softmax"
+
+    def __init__(
+        self,
+        x_train: Array,
+        y_train: Array,
+        x_test: Array | None,
+        y_test: Array | None,
+        clients: Sequence[Array],
+        classes: int,
+        *,
+        importance: ArrayLike | None = None,
+        dtype: DTypeLike = np.float32,
+        gram_bytes: int = GRAM_BYTES,
+    ) -> None:
+        samples = collect(x_train, y_train, x_test, y_test, clients, classes, dtype)
+        super().__init__(samples, None, importance, gram_bytes)
+
+    @classmethod
+    def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
+        """The task for a data set and who holds which of its samples; options as above."""
+        return cls(*unpack(dataset, partition), **options)
+
+    def initial(self, seed: int) -> Floats:
+        """Zero, whatever the seed: the problem is convex, and zero favours no class."""
+        return np.zeros(self.dimension)
