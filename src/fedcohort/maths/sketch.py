@@ -11,8 +11,8 @@ Effect on the angle theta between two updates: the error has mean about 0 and st
 
 that is 0.044 (2.5 degrees) at right angles for k = 512, 0.022 for k = 2,048, whatever d. This
 holds for vectors whose weight is spread over many coordinates, and is what a dense Gaussian
-projection gives. Parallel updates stay exactly parallel, opposite ones opposite, zero stays zero: the map
-is linear. Lengths have relative standard deviation 1 / sqrt(2 k).
+projection gives. Lengths have relative standard deviation 1 / sqrt(2 k). The map is linear:
+parallel updates stay exactly parallel, opposite ones opposite, and zero stays zero.
 
 References
 ----------
