@@ -1,0 +1,111 @@
+"""A data set in memory: what every loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcohort.core.errors import BadInput
+from fedcohort.core.types import Array, Ints
+
+Pixels: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Features in [0, 1] and labels in ``range(classes)``; every array is read-only.
+
+    Parameters
+    ----------
+    name
+        The name it is loaded by.
+    x_train, x_test
+        (N, features) float32 in [0, 1].
+    y_train, y_test
+        (N,) int64 in ``range(classes)``.
+    classes
+        Number of labels.
+    groups_train
+        (N,) natural ids such as the writer of each image, or None where unknown; see
+        `fedcohort.data.partition.natural`.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((3, 2), np.float32), np.array([0, 1, 1])
+    >>> Dataset("toy", x, y, x[:1], y[:1], classes=2)
+    <Dataset toy: 3 train + 1 test, 2 features, 2 classes>
+    """
+
+    name: str
+    x_train: Pixels
+    y_train: Ints
+    x_test: Pixels
+    y_test: Ints
+    classes: int
+    groups_train: Array | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
+            _check_features(x, f"x_{part} of the data set '{self.name}'")
+            _check_labels(y, self.classes, f"y_{part} of the data set '{self.name}'")
+            if len(x) != len(y):
+                raise BadInput(
+                    f"x_{part} and y_{part} of the data set '{self.name}' must have one row per"
+                    f" sample; got {len(x)} and {len(y)} rows."
+                )
+        if self.x_train.shape[1] != self.x_test.shape[1]:
+            raise BadInput(
+                f"x_train and x_test of the data set '{self.name}' must have the same features;"
+                f" got {self.x_train.shape[1]} and {self.x_test.shape[1]}."
+            )
+        groups = self.groups_train
+        if groups is not None and groups.shape != self.y_train.shape:
+            raise BadInput(
+                f"groups_train of the data set '{self.name}' must hold one id per training"
+                f" sample; got shape {groups.shape} for {len(self.y_train)} samples."
+            )
+        for name in ("x_train", "y_train", "x_test", "y_test", "groups_train"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def features(self) -> int:
+        """Number of features of a sample."""
+        return int(self.x_train.shape[1])
+
+    def __repr__(self) -> str:
+        groups = (
+            "" if self.groups_train is None else f", {len(np.unique(self.groups_train))} groups"
+        )
+        return (
+            f"<Dataset {self.name}: {len(self.y_train)} train + {len(self.y_test)} test,"
+            f" {self.features} features, {self.classes} classes{groups}>"
+        )
+
+
+def read_only(array: Array) -> Array:
+    """A view that cannot be written to; the array itself stays as it is."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _check_features(x: Array, what: str) -> None:
+    if x.ndim != 2 or x.dtype != np.float32 or x.size == 0:
+        raise BadInput(f"{what} must be float32 of shape (N, features); got {x.dtype} {x.shape}.")
+    # Written so that a NaN fails: every comparison with it is false.
+    if not (x.min() >= 0 and x.max() <= 1):
+        raise BadInput(f"{what} must lie in [0, 1]; got values in [{x.min()}, {x.max()}].")
+
+
+def _check_labels(y: Array, classes: int, what: str) -> None:
+    if y.ndim != 1 or y.dtype != np.int64 or y.size == 0:
+        raise BadInput(f"{what} must be int64 of shape (N,); got {y.dtype} {y.shape}.")
+    if y.min() < 0 or y.max() >= classes:
+        raise BadInput(
+            f"{what} must be labels in 0..{classes - 1}; got values in [{y.min()}, {y.max()}]."
+        )
