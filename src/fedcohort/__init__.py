@@ -23,6 +23,7 @@ from fedcohort.core import (
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.schemes import scheme, schemes
 from fedcohort.selector import Selector
+from fedcohort.simulation import Comparison, LocalWork, Trace, compare, simulate
 
 __version__ = "0.1.0"
 
@@ -31,15 +32,20 @@ __all__ = [
     "Citation",
     "Claim",
     "Cohort",
+    "Comparison",
     "Design",
     "FedcohortError",
     "FedcohortWarning",
+    "LocalWork",
     "Federation",
     "Moment",
     "Replies",
     "Scheme",
     "Selector",
     "Signal",
+    "Trace",
+    "compare",
     "scheme",
     "schemes",
+    "simulate",
 ]

@@ -1,1 +1,26 @@
-"""Placeholder."""
+"""A fast simulator: tasks, local work, availability, traces, comparisons."""
+
+from fedcohort.simulation.availability import Always, Availability, Cyclic, Random, availability
+from fedcohort.simulation.comparison import Comparison, compare
+from fedcohort.simulation.engine import simulate
+from fedcohort.simulation.tasks import MLP, Evaluation, Quadratic, Softmax, Task
+from fedcohort.simulation.trace import Trace
+from fedcohort.simulation.work import LocalWork
+
+__all__ = [
+    "MLP",
+    "Always",
+    "Availability",
+    "Comparison",
+    "Cyclic",
+    "Evaluation",
+    "LocalWork",
+    "Quadratic",
+    "Random",
+    "Softmax",
+    "Task",
+    "Trace",
+    "availability",
+    "compare",
+    "simulate",
+]

@@ -1,0 +1,100 @@
+"""Who is there: models of availability.
+
+Each says for a round which clients can take part, from a generator of that round alone, so
+that schemes are compared on the same weather.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.parameters import Checked, Whole
+from fedcohort.core.types import Ints
+
+
+class Availability(Checked, ABC):
+    """A model of who can take part."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
+        """Positions of the clients that are there; None for all."""
+
+
+@dataclass(frozen=True)
+class Always(Availability):
+    """Everyone, every round."""
+
+    name: ClassVar[str] = "always"
+
+    def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Random(Availability):
+    """Each client is there with its own probability, independently in every round.
+
+    Parameters
+    ----------
+    probability
+        Of every client, or of each (a tuple with one entry per client).
+    """
+
+    probability: float | tuple[float, ...] = 0.8
+
+    name: ClassVar[str] = "random"
+
+    def __post_init__(self) -> None:
+        chances = np.atleast_1d(np.asarray(self.probability, dtype=float))
+        if not np.all((chances >= 0) & (chances <= 1)):
+            raise BadInput(
+                "The 'probability' parameter of random availability must be in [0, 1]. "
+                f"Got {self.probability!r} instead."
+            )
+
+    def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
+        chances = np.asarray(self.probability, dtype=float)
+        if chances.ndim and len(chances) != n:
+            raise BadInput(
+                f"Random availability needs one probability per client: {n} clients, "
+                f"{len(chances)} probabilities."
+            )
+        return np.flatnonzero(rng.random(n) < chances)
+
+
+@dataclass(frozen=True)
+class Cyclic(Availability):
+    """Groups of clients in turn: day and night, time zones.
+
+    Client i belongs to group ``i mod groups``; each group is there for ``stay`` rounds.
+    """
+
+    groups: Annotated[int, Whole(1)] = 4
+    stay: Annotated[int, Whole(1)] = 1
+
+    name: ClassVar[str] = "cyclic"
+
+    def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
+        turn = round // self.stay % self.groups
+        return np.arange(turn, n, self.groups, dtype=np.int64)
+
+
+AVAILABILITIES: dict[str, type[Availability]] = {a.name: a for a in (Always, Random, Cyclic)}
+
+
+def availability(name: str, **parameters: object) -> Availability:
+    """The availability model of that name.
+
+    >>> availability("cyclic", groups=2).available(5, 1, np.random.default_rng(0))
+    array([1, 3])
+    """
+    if name not in AVAILABILITIES:
+        raise UnknownName("availability model", name, AVAILABILITIES)
+    return AVAILABILITIES[name](**parameters)

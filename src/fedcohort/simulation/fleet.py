@@ -1,0 +1,109 @@
+"""The simulated clients: they answer questions and train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedcohort.core.conversation import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Ask
+from fedcohort.core.errors import BadInput
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.simulation.tasks import Task
+from fedcohort.simulation.work import LocalWork
+
+
+@dataclass
+class Fleet:
+    """All clients of a task in one round, around one model.
+
+    Mini-batches are keyed by (seed, round, client): a client that trains to report its norm
+    does not train again to send its update, and two schemes that choose the same client see
+    the same update.
+    """
+
+    task: Task
+    work: LocalWork
+    seed: int
+    round: int
+    theta: Floats
+    _trained: dict[int, Array] = field(default_factory=dict)
+
+    def answer(self, ask: Ask) -> Array:
+        """What the clients say to a question; common signals are measured all at once."""
+        at_once: dict[str, Callable[[Ints], Array]] = {
+            SIZE.name: lambda clients: self.task.sizes[clients],
+            LOSS.name: lambda clients: self.task.losses(self.theta, clients),
+            LABEL_HISTOGRAM.name: self._label_histograms,
+            UPDATE.name: self.updates,
+            UPDATE_NORM.name: lambda c: np.linalg.norm(self.updates(c).astype(float), axis=1),
+        }
+        if ask.signal.name in at_once:
+            return at_once[ask.signal.name](ask.clients)
+        rows = [ask.signal.measure(SimulatedClient(self, int(i))) for i in ask.clients]
+        return np.asarray(rows)
+
+    def _label_histograms(self, clients: Ints) -> Array:
+        histograms = self.task.label_histograms
+        if histograms is None:
+            raise BadInput(f"The task {self.task.name!r} has no labels to count.")
+        return histograms[clients]
+
+    def updates(self, clients: Ints, data_rate: float = 1.0) -> Array:
+        """(k, d) the updates of these clients, each trained at most once a round."""
+        if data_rate < 1:
+            return self._train(clients, data_rate)
+        new = np.array([i for i in clients.tolist() if i not in self._trained], dtype=np.int64)
+        if len(new) == len(clients) and not self._trained:
+            rows = self._train(new)
+            self._trained = dict(zip(new.tolist(), rows, strict=True))
+            return rows
+        if len(new):
+            self._trained.update(zip(new.tolist(), self._train(new), strict=True))
+        return np.stack([self._trained[i] for i in clients.tolist()])
+
+    def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
+        rngs = [stream(self.seed, "train", self.round, int(i)) for i in clients]
+        return self.task.updates(self.theta, clients, self.work, rngs, data_rate)
+
+
+@dataclass(frozen=True)
+class SimulatedClient:
+    """One client, as a signal of a scheme's own sees it."""
+
+    fleet: Fleet
+    position: int
+
+    @property
+    def _alone(self) -> Ints:
+        return np.array([self.position])
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return int(self.fleet.task.sizes[self.position])
+
+    @property
+    def label_counts(self) -> Ints:
+        """How many samples of each class."""
+        row: Ints = self.fleet._label_histograms(self._alone)[0]
+        return row
+
+    def loss(self) -> float:
+        """Of the current model, over all local data."""
+        return float(self.fleet.task.losses(self.fleet.theta, self._alone)[0])
+
+    def update(self) -> Array:
+        """(d,) local training, as if the client had been chosen."""
+        row: Array = self.fleet.updates(self._alone)[0]
+        return row
+
+    def gradient(self) -> Array:
+        """(d,) of the local objective at the current model."""
+        rng = stream(self.fleet.seed, "gradient", self.fleet.round, self.position)
+        task = self.fleet.task
+        sums, numbers = task.gradient_sums(self.fleet.theta, self._alone, [rng])
+        row: Array = sums[0] / max(1, int(numbers[0]))
+        return row

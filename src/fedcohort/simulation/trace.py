@@ -1,0 +1,147 @@
+"""What happened in a run: frozen arrays that reports read; never the engine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core import store
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.types import Array, Floats, Ints
+
+KIND = "trace"
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run of one scheme with one seed.
+
+    Entry t of a per-round array is the state *after* round t (counted from 0); losses and
+    accuracy are NaN in rounds that were not evaluated.
+    """
+
+    settings: Mapping[str, Any]
+    """Everything that decides the run: scheme, parameters, task, work, server, seed, versions."""
+    ledger: tuple[Mapping[str, Any], ...]
+    """Cost and disclosure by purpose."""
+
+    train_loss: Floats  # (T,) F(theta) over all clients
+    test_loss: Floats  # (T,)
+    accuracy: Floats  # (T,) on the test set
+    weight_sum: Floats  # (T,) sum of the weights of the cohort
+    classes: Ints  # (T,) classes present in the cohort; -1 where the task has none
+    available: Ints  # (T,) how many clients could have been chosen
+    messages: Ints  # (T,)
+    bytes_down: Ints  # (T,)
+    bytes_up: Ints  # (T,)
+    seconds: Floats  # (T, 3) choosing (with questions), training, evaluation
+
+    cohort_ends: Ints  # (T,) where each round's cohort ends in the three arrays below
+    cohort_clients: Ints
+    cohort_weights: Floats
+    cohort_draws: Ints
+
+    importance: Floats  # (n,)
+    sizes: Ints  # (n,)
+    label_histograms: Ints  # (n, classes), or (n, 0)
+    client_losses: Floats  # (n,) of the last model
+    model: Floats  # (d,) the last model
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.accuracy)
+
+    @property
+    def scheme(self) -> str:
+        """The name of the scheme."""
+        return str(self.settings["scheme"])
+
+    @property
+    def label(self) -> str:
+        """What a report calls the run: the scheme, and whatever tells it from its like."""
+        return str(self.settings.get("label", self.scheme))
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.settings["seed"])
+
+    def cohort(self, round: int) -> Cohort:
+        """Who was chosen in a round."""
+        start = int(self.cohort_ends[round - 1]) if round else 0
+        inside = slice(start, int(self.cohort_ends[round]))
+        return Cohort(
+            self.cohort_clients[inside], self.cohort_weights[inside], self.cohort_draws[inside]
+        )
+
+    @property
+    def distinct(self) -> Ints:
+        """(T,) number of distinct clients in each cohort."""
+        return np.diff(self.cohort_ends, prepend=0)
+
+    @property
+    def participation(self) -> Ints:
+        """(n,) in how many rounds each client took part."""
+        return np.bincount(self.cohort_clients, minlength=len(self.importance))
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of the participation: 1 if all are equal, 1/n if one does it all."""
+        counts = self.participation.astype(np.float64)
+        return float(counts.sum() ** 2 / (len(counts) * (counts**2).sum())) if counts.any() else 1.0
+
+    @property
+    def gini(self) -> float:
+        """Gini coefficient of the participation: 0 if all are equal."""
+        return gini(self.participation.astype(np.float64))
+
+    def rounds_to(self, accuracy: float) -> int | None:
+        """After how many rounds the test accuracy first reached a target; None if never."""
+        reached = np.flatnonzero(self.accuracy >= accuracy)
+        return int(reached[0]) + 1 if len(reached) else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file."""
+        arrays: dict[str, Array] = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if isinstance(getattr(self, field.name), np.ndarray)
+        }
+        header = {"kind": KIND, "settings": dict(self.settings), "ledger": list(self.ledger)}
+        store.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read from one file."""
+        header, arrays = store.load(path, KIND)
+        return cls(settings=header["settings"], ledger=tuple(header["ledger"]), **arrays)
+
+
+def gini(values: Floats) -> float:
+    """Gini coefficient of non-negative values: 0 if all are equal, (n - 1)/n if one has all.
+
+    >>> gini(np.array([1.0, 1.0])), gini(np.array([0.0, 2.0]))
+    (0.0, 0.5)
+    """
+    total, n = float(values.sum()), len(values)
+    if total == 0:
+        return 0.0
+    ranks = np.arange(1, n + 1)
+    return float((2 * ranks - n - 1) @ np.sort(values) / (n * total))
+
+
+def versions() -> dict[str, str]:
+    """What ran: our version, Python's, numpy's."""
+    from fedcohort import __version__
+
+    return {
+        "fedcohort": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
