@@ -1,0 +1,116 @@
+"""``fedcohort compare``: schemes x seeds on a data set, with a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcohort import report
+from fedcohort.cli.words import parse, parse_scheme
+from fedcohort.core.errors import BadParameter
+from fedcohort.server import estimator, optimiser
+from fedcohort.simulation import Comparison, LocalWork, availability
+from fedcohort.simulation import compare as run_comparison
+from fedcohort.simulation.problem import Problem
+
+
+def compare(
+    schemes: Annotated[
+        list[str], typer.Argument(help="Schemes, with settings as in pow-d:d=6,m=3.")
+    ],
+    data: Annotated[str, typer.Option(help="digits, mnist, fashion-mnist, ...")] = "digits",
+    partition: Annotated[
+        str, typer.Option(help="How data is divided, as in dirichlet-per-class:n=100,alpha=0.1.")
+    ] = "one-class-per-client:n=50,per_client=25",
+    model: Annotated[str, typer.Option(help="softmax, or mlp:hidden=50.")] = "softmax",
+    m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
+    rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
+    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, ...")] = 5,
+    steps: Annotated[int | None, typer.Option(help="Local SGD steps (default 20).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Local epochs, instead of steps.")] = None,
+    batch: Annotated[int, typer.Option(help="Samples per step; 0 for all.")] = 10,
+    lr: Annotated[float, typer.Option(help="Local step size.")] = 0.1,
+    decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
+    mu: Annotated[float, typer.Option(help="FedProx's proximal term.")] = 0.0,
+    server: Annotated[
+        str, typer.Option(help="sgd:eta_g=1, adagrad, adam or yogi, with settings.")
+    ] = "sgd",
+    estimate: Annotated[
+        str, typer.Option("--estimator", help="plain, or memory of the last updates.")
+    ] = "plain",
+    available: Annotated[
+        str,
+        typer.Option("--availability", help="always, random:probability=0.8, cyclic:groups=4."),
+    ] = "always",
+    target: Annotated[float, typer.Option(help="The test accuracy that counts as there.")] = 0.85,
+    every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Compare schemes and write a report."""
+    if not 0 < target <= 1:
+        raise BadParameter("target", "compare", "an accuracy in (0, 1]", target)
+    built = [parse_scheme(word, m) for word in schemes]
+    partition_name, partition_options = parse(partition)
+    model_name, model_options = parse(model)
+    server_name, server_options = parse(server)
+    available_name, available_options = parse(available)
+    problem = Problem(data, partition_name, partition_options, model_name, model_options)
+    options: dict[str, Any] = {
+        "work": LocalWork(
+            steps=20 if steps is None and epochs is None else steps,
+            epochs=epochs,
+            batch=batch or None,
+            lr=lr,
+            decay=decay,
+            mu=mu,
+        ),
+        "server": optimiser(server_name, **server_options),
+        "estimator": estimator(estimate),
+        "availability": availability(available_name, **available_options),
+        "evaluate_every": every,
+    }
+    folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
+    command = shlex.join(["fedcohort", *sys.argv[1:]])
+    settings = {"problem": problem.settings(), "command": command, "target": target}
+    task = problem.task()
+    comparison = run_comparison(
+        task,
+        built,
+        rounds=rounds,
+        seeds=seeds,
+        folder=folder,
+        jobs=jobs,
+        settings=settings,
+        finished=None if as_json else announce,
+        **options,
+    )
+    conclude(comparison, target, as_json)
+
+
+def announce(done: int, total: int, trace: Any) -> None:
+    """One line for every finished run."""
+    accuracy = f"{trace.accuracy[-1]:.1%}"
+    print(f"[{done}/{total}] {trace.label}, seed {trace.seed}: {accuracy}", file=sys.stderr)
+
+
+def conclude(comparison: Comparison, target: float, as_json: bool) -> None:
+    """The table, the page, and where it is."""
+    if comparison.interrupted:
+        print("Interrupted: the same command goes on where it stopped.", file=sys.stderr)
+    if not comparison.traces or comparison.folder is None:
+        raise typer.Exit(130)
+    if as_json:
+        print(report.summary(comparison, target).to_json(orient="records", indent=2))
+    else:
+        report.print_summary(comparison, target)
+    page = report.write(comparison, comparison.folder / "report.html", target)
+    print(f"Report: {page}", file=sys.stderr if as_json else sys.stdout)

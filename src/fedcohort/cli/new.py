@@ -1,0 +1,36 @@
+"""``fedcohort new``: a file to start a scheme from."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.schemes import schemes
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Its name, such as my-scheme.")],
+    folder: Annotated[Path, typer.Option("--in", help="Where to write the file.")] = Path(),
+) -> None:
+    """Write a scheme that runs, to be changed into yours."""
+    module = name.replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name) or keyword.iskeyword(module):
+        raise BadParameter("NAME", "new", "lower-case words joined by '-'", name)
+    if name in schemes():
+        raise BadInput(f"There is already a scheme named '{name}'; take another name.")
+    path = folder / f"{module}.py"
+    if path.exists():
+        raise BadInput(f"'{path}' exists already; take another name or folder.")
+    template = files("fedcohort.cli").joinpath("new_scheme.txt").read_text(encoding="utf-8")
+    class_name = "".join(word.capitalize() for word in name.split("-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        template.replace("NEW-NAME", name).replace("NewName", class_name), encoding="utf-8"
+    )
+    print(f"Wrote {path}. Run it to check the scheme and compare it: python {path}")
