@@ -126,6 +126,10 @@ class Selector:
         federation = self.federation.among(available)
         return self.scheme.design(self.start(), federation, Moment(self.round))
 
+    def picture(self) -> dict[str, Array]:
+        """What the scheme has to show of what it knows now: clusters, distances, strata."""
+        return {} if self._state is None else self.scheme.picture(self._state)
+
     def observe(self, replies: Replies | None = None) -> None:
         """End the round with what training brought back.
 

@@ -16,7 +16,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Checked, constraints
-from fedcohort.core.types import Ints
+from fedcohort.core.types import Array, Ints
 
 S = TypeVar("S")
 
@@ -118,6 +118,15 @@ class Scheme(Checked, ABC, Generic[S]):
     def observe(self, state: S, federation: Federation, cohort: Cohort, replies: Replies) -> S:
         """What the scheme knows after a round: the only change of state."""
         return state
+
+    def picture(self, state: S) -> dict[str, Array]:
+        """What a report may draw of the state, by agreed keys; nothing by default.
+
+        ``labels`` (n,) the cluster of each client, ``distances`` (n, n) for n <= 500,
+        ``linkage`` (n - 1, 4) as in scipy, ``reachability`` and ``ordering`` (n,) of OPTICS,
+        ``strata_sizes`` (H,) and ``allocation`` (H,) clients and draws per stratum.
+        """
+        return {}
 
     @property
     def parameters(self) -> Mapping[str, Any]:

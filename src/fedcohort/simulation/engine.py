@@ -258,6 +258,7 @@ class _Recorder:
             else histograms,
             client_losses=self.task.client_losses(run.theta[None])[0],
             model=run.theta,
+            pictures=run.selector.picture(),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.types import Array, Floats, Ints
 
 KIND = "trace"
+PICTURE = "picture."
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class Trace:
     label_histograms: Ints  # (n, classes), or (n, 0)
     client_losses: Floats  # (n,) of the last model
     model: Floats  # (d,) the last model
+    pictures: Mapping[str, Array] = field(default_factory=dict)
+    """What the scheme had to show at the end, as `Scheme.picture` names it (clusters, ...)."""
 
     @property
     def rounds(self) -> int:
@@ -109,10 +112,11 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file."""
         arrays: dict[str, Array] = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if isinstance(getattr(self, field.name), np.ndarray)
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if isinstance(getattr(self, each.name), np.ndarray)
         }
+        arrays |= {PICTURE + name: array for name, array in self.pictures.items()}
         header = {"kind": KIND, "settings": dict(self.settings), "ledger": list(self.ledger)}
         store.save(path, header, arrays)
 
@@ -120,7 +124,17 @@ class Trace:
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read from one file."""
         header, arrays = store.load(path, KIND)
-        return cls(settings=header["settings"], ledger=tuple(header["ledger"]), **arrays)
+        pictures = {
+            name.removeprefix(PICTURE): arrays.pop(name)
+            for name in list(arrays)
+            if name.startswith(PICTURE)
+        }
+        return cls(
+            settings=header["settings"],
+            ledger=tuple(header["ledger"]),
+            pictures=pictures,
+            **arrays,
+        )
 
 
 def gini(values: Floats) -> float:
