@@ -14,11 +14,12 @@ from fedcohort.core import store
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Answer, converse
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.scheme import Moment, Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array
+from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
 
@@ -92,14 +93,11 @@ class Selector:
                 FedcohortWarning,
                 stacklevel=2,
             )
-        n = len(self.federation)
-        here = None if available is None else checked_positions(available, n, "available")
-        federation = self.federation.among(here)
+        federation, moment = self._present(available)
         if len(federation.present) == 0:
             self._cohort = Cohort.empty()
             return self._cohort
         state = self.start(ask)
-        moment = Moment(self.round, here)
         rng = stream(self.seed, "select", self.round)
         chosen = self.scheme.select(state, federation, moment, rng)
         self._cohort = self._converse(chosen, ask, self.round)
@@ -113,18 +111,32 @@ class Selector:
         return self._state
 
     def _converse(self, conversation: Any, ask: Answer | None, round: int) -> Any:
-        return converse(
-            conversation,
-            self.ask if ask is None else ask,
-            self.scheme.asks,
-            lambda question, rows: self.ledger.asked(round, question, rows),
-            self.scheme.name,
-        )
+        try:
+            return converse(
+                conversation,
+                self.ask if ask is None else ask,
+                self.scheme.asks,
+                lambda question, rows: self.ledger.asked(round, question, rows),
+                self.scheme.name,
+            )
+        except Exception as error:
+            error.add_note(
+                f"This was {'before the first round' if round < 0 else f'round {round}'}."
+            )
+            raise
 
     def design(self, available: ArrayLike | None = None) -> Design | None:
         """The law of the coming cohort, or None where it is known only after asking."""
-        federation = self.federation.among(available)
-        return self.scheme.design(self.start(), federation, Moment(self.round))
+        federation, moment = self._present(available)
+        if len(federation.present) == 0:
+            return Everyone(federation.shares)  # nobody, for certain
+        return self.scheme.design(self.start(), federation, moment)
+
+    def _present(self, available: ArrayLike | None) -> tuple[Federation, Moment]:
+        """The federation of this round, and the moment."""
+        n = len(self.federation)
+        here = None if available is None else checked_positions(available, n, "available")
+        return self.federation.among(here), Moment(self.round, here)
 
     def picture(self) -> dict[str, Array]:
         """What the scheme has to show of what it knows now: clusters, distances, strata."""
@@ -133,27 +145,29 @@ class Selector:
     def observe(self, replies: Replies | None = None) -> None:
         """End the round with what training brought back.
 
-        ``replies`` may be left out for a scheme that listens to nothing. Answers that are not
-        finite are left out, with a warning; answers of clients not chosen are an error.
+        ``replies`` may be left out for a scheme that listens to nothing: all have answered.
+        Answers that are not finite are left out, with a warning; of two answers of a client
+        the first counts; answers of clients not chosen are an error.
         """
         if self._cohort is None:
             raise BadInput("observe() ends a round that select() began; call select() first.")
         heard = self._heard(self._cohort, replies)
-        self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
-        if heard is not None and self._state is not None:
+        if self._state is not None:  # it is None if nobody was ever available
             self._state = self.scheme.observe(self._state, self.federation, self._cohort, heard)
+        self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
         self.round += 1
         self._cohort = None
 
-    def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies | None:
+    def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies:
+        """The replies as the scheme sees them: finite, ascending, and what it listens to."""
         wanted = sorted(signal.name for signal in self.scheme.listens)
         if replies is None:
-            if wanted:
+            if wanted and len(cohort):
                 raise BadInput(
                     f"{self.scheme.name} listens to {', '.join(wanted)}: pass observe() a "
                     "Replies with these signals."
                 )
-            return None
+            replies = Replies(cohort.clients, {name: np.empty(0) for name in wanted})
         strangers: list[int] = np.setdiff1d(replies.clients, cohort.clients).tolist()
         if strangers:
             raise BadInput(f"Replies came from clients that were not chosen: {strangers[:5]}.")
@@ -198,6 +212,15 @@ class Selector:
     def load(cls, path: str | os.PathLike[str], *, ask: Answer | None = None) -> Selector:
         """Go on where `save` left off."""
         header, arrays = store.load(path, KIND)
+        try:
+            return cls._restored(header, arrays, ask)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadCheckpoint(f"'{path}' does not hold a whole selector ({error}).") from None
+
+    @classmethod
+    def _restored(
+        cls, header: dict[str, Any], arrays: dict[str, Array], ask: Answer | None
+    ) -> Selector:
         scheme = scheme_by_name(header["scheme"], **header["parameters"])
         federation = Federation.restored(
             arrays["federation.parts"], arrays.get("federation.sizes"), header["ids"]
@@ -215,20 +238,19 @@ class Selector:
 
 
 def _finite(replies: Replies) -> Replies:
-    """The replies without rows that contain NaN or infinity."""
+    """The first reply of every client without NaN or infinity, in ascending order."""
     good = np.ones(len(replies.clients), dtype=bool)
     for rows in replies.signals.values():
-        good &= np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
-    if good.all():
-        return replies
-    warnings.warn(
-        f"{int((~good).sum())} of {len(good)} replies contain values that are not finite and "
-        "are left out.",
-        FedcohortWarning,
-        stacklevel=4,
-    )
-    signals = {name: rows[good] for name, rows in replies.signals.items()}
-    return Replies(replies.clients[good], signals)
+        good &= np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+    if not good.all():
+        warnings.warn(
+            f"{int((~good).sum())} of {len(good)} replies contain values that are not finite "
+            "and are left out.",
+            FedcohortWarning,
+            stacklevel=4,
+        )
+    clients, first = np.unique(replies.clients[good], return_index=True)
+    return Replies(clients, {name: rows[good][first] for name, rows in replies.signals.items()})
 
 
 def _storable_ids(ids: Sequence[Any]) -> list[Any] | int:

@@ -42,8 +42,10 @@ class Cohort:
                 f"{len(self.clients)} clients, {len(self.weights)} weights, "
                 f"{len(self.draws)} draws."
             )
-        if np.any(np.diff(self.clients) <= 0):
-            raise BadInput("The clients of a cohort must be distinct and ascending; use Cohort.of.")
+        if np.any(np.diff(self.clients) <= 0) or np.any(self.clients[:1] < 0):
+            raise BadInput(
+                "The clients of a cohort must be distinct positions, ascending; use Cohort.of."
+            )
         if self.weights.dtype != object and not np.all(np.isfinite(self.weights)):
             raise BadInput("The weights of a cohort must be finite.")
         if not 0 < self.data_rate <= 1:
@@ -58,7 +60,7 @@ class Cohort:
         data_rate: float = 1.0,
     ) -> Cohort:
         """A cohort from distinct clients in any order; scalars are the same for all."""
-        chosen = np.asarray(clients, dtype=np.int64)
+        chosen = _positions(clients)
         order = np.argsort(chosen, kind="stable")
         values: Array = np.asarray(weights)
         if values.dtype != object:
@@ -74,7 +76,7 @@ class Cohort:
     @classmethod
     def equal(cls, clients: ArrayLike, data_rate: float = 1.0) -> Cohort:
         """Distinct clients with equal weights that sum to 1."""
-        chosen = np.asarray(clients, dtype=np.int64)
+        chosen = _positions(clients)
         return cls.of(chosen, 1.0 / max(1, len(chosen)), data_rate=data_rate)
 
     @classmethod
@@ -96,6 +98,14 @@ class Cohort:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _positions(clients: ArrayLike) -> Ints:
+    """Whole numbers as int64; a float (of a wrong index space, say) is not cut down to one."""
+    values = np.asarray(clients)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise BadInput(f"The clients of a cohort must be positions; got {clients!r}.")
+    return values.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,33 +108,45 @@ def converse(
     """
     if not isinstance(conversation, Generator):
         return conversation
-    talk = cast("Conversation[T]", conversation)
+    talk = cast("Generator[Ask, Array | None, T]", conversation)
+    rows: Array | None = None  # nothing is answered before the first question
     try:
-        ask = next(talk)
         while True:
+            try:
+                ask = talk.send(rows)
+            except StopIteration as end:
+                return cast("T", end.value)
             if ask.signal not in declared:
                 raise UndeclaredSignal(
                     f"{speaker} asks for '{ask.signal.name}' without declaring it: "
                     "add the signal to `asks` of the class."
                 )
-            if answer is None:
-                raise CannotAsk(
-                    f"{speaker} asks clients for '{ask.signal.name}' "
-                    f"({ask.signal.discloses}); pass `ask=`, a function Ask -> array."
-                )
-            rows = np.asarray(answer(ask))
-            if rows.ndim == 0 or len(rows) != len(ask.clients):
-                raise BadInput(
-                    f"An answer to '{ask.signal.name}' must have one row per client asked: "
-                    f"{len(ask.clients)} clients, got shape {rows.shape}."
-                )
+            rows = _answered(ask, answer, speaker)
             if listener is not None:
                 listener(ask, rows)
-            ask = talk.send(rows)
-    except StopIteration as end:
-        return cast("T", end.value)
     finally:
         talk.close()
+
+
+def _answered(ask: Ask, answer: Answer | None, speaker: str) -> Array:
+    """The answers to one question, one row per client asked."""
+    name = ask.signal.name
+    if answer is None:
+        raise CannotAsk(
+            f"{speaker} asks clients for '{name}' ({ask.signal.discloses}); "
+            "pass `ask=`, a function Ask -> array."
+        )
+    try:
+        rows = np.asarray(answer(ask))
+    except Exception as error:  # whatever the transport raises is raised, with where it was
+        error.add_note(f"{speaker} was asking {len(ask.clients)} clients for '{name}'.")
+        raise
+    if rows.ndim == 0 or len(rows) != len(ask.clients):
+        raise BadInput(
+            f"An answer to '{name}' must have one row per client asked: "
+            f"{len(ask.clients)} clients, got shape {rows.shape}."
+        )
+    return rows
 
 
 def usable(values: Array) -> Floats:

@@ -119,15 +119,18 @@ def counted(clients: Ints, value: Floats) -> Cohort:
     return Cohort(distinct, value[distinct] * counts, counts)
 
 
+def too_many_outcomes() -> TooLarge:
+    """The error of a design that has too many outcomes to enumerate."""
+    return TooLarge(f"The design has over {OUTCOME_LIMIT} outcomes; enumerate a smaller case.")
+
+
 def exact_outcomes(
     law: Iterator[tuple[Fraction, tuple[tuple[int, int], ...]]], value: list[Fraction]
 ) -> Iterator[tuple[Fraction, Cohort]]:
     """Turn exact count outcomes ((client, count), ...) into cohorts with Fraction weights."""
     for number, (probability, counts) in enumerate(law):
         if number >= OUTCOME_LIMIT:
-            raise TooLarge(
-                f"The design has more than {OUTCOME_LIMIT} outcomes; enumerate a smaller case."
-            )
+            raise too_many_outcomes()
         drawn = [(client, count) for client, count in counts if count > 0]
         weights: Array = np.empty(len(drawn), dtype=object)
         weights[:] = [value[client] * count for client, count in drawn]

@@ -10,12 +10,14 @@
     ├── CannotAsk                      a scheme must ask, and nobody can answer
     ├── DataNotFound (OSError)         a data set is nowhere to be found
     ├── BadCheckpoint                  a saved file is damaged, foreign or too new
+    ├── CannotSave (OSError)           a file cannot be written; the old one is intact
     ├── TooLarge                       the exact answer would not fit in memory or time
     ├── InUse (OSError)                another process holds the lock of these files
     ├── BudgetExceeded                 one more private answer would pass the client's ceiling
     ├── PolicyRefused                  a client's own policy forbids what the server asks
     ├── NoEntropy (OSError)            the operating system gives no randomness
     ├── TooImprecise                   an estimate exists, but is too noisy to be used
+    ├── CheckFailed (AssertionError)   a scheme does not do what it says
     └── MissingExtra (ImportError)     an optional dependency is not installed
 
     FedcohortWarning (UserWarning)     defined behaviour, but look at it
@@ -81,6 +83,10 @@ class BadCheckpoint(FedcohortError):
     """A saved file is damaged, foreign, or written by a newer version."""
 
 
+class CannotSave(FedcohortError, OSError):
+    """A file cannot be written; what was there before is intact."""
+
+
 class TooLarge(FedcohortError):
     """The exact answer would not fit in memory or time."""
 
@@ -125,6 +131,10 @@ class NoEntropy(FedcohortError, OSError):
 
 class TooImprecise(FedcohortError):
     """An estimate exists, but it is too noisy to be used."""
+
+
+class CheckFailed(FedcohortError, AssertionError):
+    """A scheme does not do what it says; see `fedcohort.testing`."""
 
 
 class MissingExtra(FedcohortError, ImportError):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
+from fedcohort.core.parameters import is_whole
 from fedcohort.core.shares import Shares, exact_sum
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Floats, Ints
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ class Federation:
     sizes: Ints | None  # (n,)
     ids: Sequence[Hashable]
     shares: Shares  # the importance, exactly
+    eligible: int  # how many clients can be chosen when all are available
     _memory: dict[Any, Any] = field(repr=False)
 
     def __init__(
@@ -74,12 +77,18 @@ class Federation:
             counts = None if counts is None else counts[order]
             wanted = None if wanted is None else wanted[order]
         shares = Shares.of_floats(wanted) if wanted is not None else _size_shares(counts)
-        self._set(shares, counts, names)
+        self._set(shares, counts, names, len(shares.support))
 
-    def _set(self, shares: Shares, sizes: Ints | None, ids: Sequence[Hashable]) -> None:
+    def _set(
+        self, shares: Shares, sizes: Ints | None, ids: Sequence[Hashable], eligible: int
+    ) -> None:
         values: dict[str, Any] = {"importance": shares.floats, "sizes": sizes, "ids": ids}
-        for name, value in (values | {"shares": shares, "_memory": {}}).items():
+        values |= {"shares": shares, "eligible": eligible, "_memory": {}}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
+        for array in (shares.parts, shares.floats, sizes):
+            if array is not None:
+                array.flags.writeable = False  # a federation never changes
 
     @classmethod
     def from_sizes(
@@ -97,7 +106,9 @@ class Federation:
     def restored(cls, parts: Ints, sizes: Ints | None, ids: Sequence[Any] | int) -> Federation:
         """A federation as it was saved, without checks; ``ids`` may be just their number."""
         out: Federation = object.__new__(cls)
-        out._set(Shares.of(parts), sizes, range(ids) if isinstance(ids, int) else tuple(ids))
+        shares = Shares.of(parts)
+        names = range(ids) if isinstance(ids, int) else tuple(ids)
+        out._set(shares, sizes, names, len(shares.support))
         return out
 
     def __len__(self) -> int:
@@ -140,7 +151,7 @@ class Federation:
             sizes = np.zeros_like(self.sizes)
             sizes[here] = self.sizes[here]
         out: Federation = object.__new__(Federation)
-        out._set(Shares.of(parts), sizes, self.ids)
+        out._set(Shares.of(parts), sizes, self.ids, self.eligible)
         return out
 
     def remember(self, key: Hashable, build: Callable[[Federation], T]) -> T:
@@ -164,43 +175,29 @@ def _size_shares(sizes: Ints | None) -> Shares:
     return Shares.of(sizes)
 
 
-def checked_sizes(sizes: ArrayLike) -> Ints:
+def checked_sizes(sizes: ArrayLike | Mapping[Any, int]) -> Ints:
     """Sizes as exact integers: int64, or Python integers (dtype object) beyond 2**63."""
-    must = "The sizes of a federation must be whole numbers of at least 0"
-    if not isinstance(sizes, np.ndarray):
-        listed: list[Any] = list(sizes)  # type: ignore[arg-type]
-        for i, size in enumerate(listed):
-            if isinstance(size, bool | np.bool_ | str | bytes) or size is None:
-                raise BadInput(f"{must}; client {i} has {size!r}.")
-        whole = all(isinstance(size, int | np.integer) for size in listed)
-        large = whole and any(abs(int(size)) >= 2**63 for size in listed)
-        values = np.array(listed, dtype=object if large else None)
-    else:
-        values = sizes
-    if values.ndim != 1:
-        raise BadInput(f"{must}, one per client; got an array of shape {values.shape}.")
-    if values.size == 0:
-        return values.astype(np.int64)
-    if values.dtype.kind == "f":
-        values = _whole_floats(values, must)
-    if values.dtype.kind == "u":
-        values = values.astype(object if int(values.max()) >= 2**63 else np.int64)
-    if values.dtype.kind not in "iO":
-        raise BadInput(f"{must}; got an array of {values.dtype}.")
+    must = "The sizes of a federation must be whole numbers of at least 0, one per client"
+    if isinstance(sizes, Mapping) or not isinstance(sizes, Iterable):
+        raise BadInput(f"{must}; got {sizes!r}. For a mapping use Federation.from_sizes.")
+    if isinstance(sizes, np.ndarray) and sizes.ndim != 1:
+        raise BadInput(f"{must}; got an array of shape {sizes.shape}.")
+    if isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and not np.any(sizes >= 2**63):
+        values = sizes.astype(np.int64)  # a copy: the caller may go on changing the original
+    else:  # one by one, so that 2**63 beside 3.0 is not rounded
+        listed = [_whole_size(size, i, must) for i, size in enumerate(sizes)]
+        large = any(abs(size) >= 2**63 for size in listed)
+        values = np.array(listed, dtype=object if large else np.int64)
     if np.any(values < 0):
         i = int(np.argmax(values < 0))
         raise BadInput(f"{must}; client {i} has {values[i]}.")
-    return values if values.dtype == object else values.astype(np.int64, copy=False)
+    return values
 
 
-def _whole_floats(values: Array, must: str) -> Array:
-    bad = ~np.isfinite(values) | (values != np.floor(values))
-    if np.any(bad):
-        i = int(np.argmax(bad))
-        raise BadInput(f"{must}; client {i} has {values[i]}.")
-    if np.all(np.abs(values) < 2**53):
-        return values.astype(np.int64)
-    return np.array([int(value) for value in values], dtype=object)
+def _whole_size(size: object, i: int, must: str) -> int:
+    if is_whole(size) or (isinstance(size, float | np.floating) and float(size).is_integer()):
+        return int(size)  # type: ignore[call-overload,no-any-return]
+    raise BadInput(f"{must}; client {i} has {size!r}.")
 
 
 def checked_importance(importance: ArrayLike) -> Floats:
@@ -235,16 +232,19 @@ def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hash
         raise BadInput(f"Client ids must all be of one type; got {listed}.")
     if any(name != name for name in names):
         raise BadInput("A client id must be equal to itself; got NaN.")
-    if len(set(names)) < n:
-        seen: set[Hashable] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise BadInput(f"Client ids must be distinct; {twice!r} stands there twice.")
     try:
         order = sorted(range(n), key=names.__getitem__)  # type: ignore[arg-type]
+        hash(tuple(names))
     except TypeError:
         kind = next(iter(kinds)).__name__
-        raise BadInput(f"Client ids must be sortable; {kind} is not. Use strings.") from None
-    return tuple(names[i] for i in order), np.array(order, dtype=np.int64)
+        raise BadInput(
+            f"Client ids must be sortable and hashable; {kind} is not. Use strings."
+        ) from None
+    ordered = tuple(names[i] for i in order)
+    twice = next((name for name, after in pairwise(ordered) if name == after), None)
+    if twice is not None:
+        raise BadInput(f"Client ids must be distinct; {twice!r} stands there twice.")
+    return ordered, np.array(order, dtype=np.int64)
 
 
 def checked_positions(positions: ArrayLike, n: int, name: str) -> Ints:

@@ -183,7 +183,7 @@ class Maybe:
 
 def constraints(cls: type) -> Mapping[str, Constraint]:
     """The declared range of each field of a dataclass."""
-    return _constraints(cls)  # type: ignore[arg-type]
+    return _constraints(cls)
 
 
 @cache
@@ -205,10 +205,19 @@ def validate(config: Any, owner: str) -> None:
             raise BadParameter(name, owner, str(constraint), value)
 
 
+def plain(value: object) -> object:
+    """A numpy number as the Python number it stands for (also inside a tuple): for JSON."""
+    if isinstance(value, tuple):
+        return tuple(plain(part) for part in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
 class Checked:
     """Mix-in for frozen dataclasses: the declared ranges are checked on construction."""
 
     name: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        for name in constraints(type(self)):
+            object.__setattr__(self, name, plain(getattr(self, name)))
         validate(self, type(self).name or type(self).__name__)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -134,50 +135,40 @@ class Scheme(Checked, ABC, Generic[S]):
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     def __str__(self) -> str:
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)  # type: ignore[arg-type]
-            if field.name != "groups"
-        ]
-        return f"{self.name}({', '.join(changed)})"
+        shown = [f"{name}={reprlib.repr(value)}" for name, value in self.parameters.items()]
+        return f"{self.name}({', '.join(shown)})"
 
     @classmethod
     def build(cls, **parameters: Any) -> Scheme[Any]:
         """Construct from named parameters; an unknown name gets a helpful error."""
-        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        for name in parameters:
+        known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+        for name, value in parameters.items():
             if name not in known:
                 raise UnknownName(f"parameter of {cls.name}", name, known)
-        for field in fields(cls):  # type: ignore[arg-type]
-            value = parameters.get(field.name)
             if isinstance(value, list | np.ndarray):  # hashable, as the fields of a scheme are
-                parameters[field.name] = tuple(np.asarray(value).tolist())
-        try:
-            return cls(**parameters)
-        except TypeError as error:
-            if "required" in str(error) or "missing" in str(error):
-                missing = str(error).split("argument")[-1].lstrip("s: ")
-                declared = constraints(cls)
-                name = missing.replace("'", "").split(" ")[0]
-                must = str(declared.get(name, "given"))
-                raise BadParameter(name, cls.name, must, None, "It has no default.") from None
-            raise
+                parameters[name] = tuple(np.asarray(value).tolist())
+        for name, field in known.items():
+            required = field.default is MISSING and field.default_factory is MISSING
+            if required and name not in parameters:
+                must = str(constraints(cls).get(name, "given"))
+                raise BadParameter(name, cls.name, must, None, "It has no default.")
+        return cls(**parameters)
 
 
 def cohort_size(m: int | str, federation: Federation, owner: str) -> int:
     """How many distinct clients to take: m, all for ``"all"``, never more than are there.
 
-    Asking for more clients than the federation has is an error; that fewer are available in
-    one round is not.
+    Asking for more clients than could ever be chosen is an error; that fewer are available
+    in one round is not.
     """
     if m == "all":
         return len(federation.present)
     wanted = int(m)
-    if wanted > len(federation):
+    if wanted > federation.eligible:
         raise BadParameter(
             "m",
             owner,
-            f"at most the number of clients ({len(federation)})",
+            f"at most the number of clients that can be chosen ({federation.eligible})",
             wanted,
             "Lower it, or say m='all'.",
         )

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, CannotSave
 from fedcohort.core.types import Array
 
 T = TypeVar("T")
@@ -45,11 +45,19 @@ def save(
         {"format": FORMAT, "big": big, "sha256": _digest(header, plain), **header},
         allow_nan=False,
     )
-    place.parent.mkdir(parents=True, exist_ok=True)
+    members = {HEADER: np.frombuffer(text.encode(), np.uint8), **plain}
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _replace(place, members)
+    except OSError as error:
+        raise CannotSave(f"'{path}' cannot be written: {error}.") from error
+
+
+def _replace(place: Path, members: Mapping[str, Array]) -> None:
     handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{HEADER: np.frombuffer(text.encode(), np.uint8)}, **plain)  # type: ignore[arg-type]
+            np.savez(file, **members)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, place)

@@ -13,14 +13,24 @@ import numpy as np
 from scipy import sparse
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design, Distinct, counted, exact_outcomes
+from fedcohort.core.design import (
+    OUTCOME_LIMIT,
+    Design,
+    Distinct,
+    counted,
+    exact_outcomes,
+    too_many_outcomes,
+)
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.draws import Rng, pick
 
-PAIR_LIMIT = 50_000_000
+PAIR_LIMIT = 10_000_000
 """Above this many pairs the variance of the number of distinct clients is not computed."""
+
+DRAW_LIMIT = 10**9
+"""Above this many draws a cohort would not fit in memory."""
 
 
 class Entries(NamedTuple):
@@ -70,6 +80,7 @@ class Rows(Design):
     @classmethod
     def alike(cls, shares: Shares, m: int) -> Rows:
         """MD sampling: m draws from one row."""
+        _checked_draws(m)
         return cls(None, _ends(shares.parts, shares.whole), shares.whole, m, len(shares))
 
     @classmethod
@@ -79,6 +90,7 @@ class Rows(Design):
         ``dedicate=True`` first gives floor(m p_i) whole rows to every client with m p_i >= 1,
         so that it never straddles a cut more than it must.
         """
+        _checked_draws(m)
         total = m * shares.whole
         masses = exact_multiple(shares.parts, m, total)
         if not dedicate:
@@ -96,7 +108,8 @@ class Rows(Design):
 
     @classmethod
     def hansen_hurwitz(cls, chances: Shares, target: Shares, m: int) -> Rows:
-        """M draws with the given chances; a draw of client i weighs target_i / (m chance_i)."""
+        """Draw m times with the given chances; client i weighs target_i / (m chance_i) a draw."""
+        _checked_draws(m)
         ends = _ends(chances.parts, chances.whole)
         return cls(None, ends, chances.whole, m, len(chances), target)
 
@@ -133,7 +146,7 @@ class Rows(Design):
     @cached_property
     def entries(self) -> Entries:
         """The non-zero probabilities, segments split where they cross from row to row."""
-        cuts = np.array([self.width * k for k in range(1, self.rows)], self.cumulative.dtype)
+        cuts = np.arange(1, self.rows).astype(self.cumulative.dtype) * self.width
         ends = np.unique(np.concatenate([self.cumulative, cuts]))
         starts = np.concatenate([np.zeros(1, ends.dtype), ends[:-1]])
         some = ends > starts
@@ -171,7 +184,7 @@ class Rows(Design):
         """(n,) probability that no draw hits the client."""
         log_miss = self.matrix.copy()
         with np.errstate(divide="ignore"):  # a client that fills a row is never missed
-            log_miss.data = np.log1p(-log_miss.data)
+            log_miss.data = np.log1p(-np.minimum(log_miss.data, 1.0))
         out: Floats = np.exp(self.repeats * np.asarray(log_miss.sum(axis=0)))
         return out
 
@@ -231,6 +244,8 @@ class Rows(Design):
                     for i, probability in entries:
                         key = tuple(sorted((*drawn, i)))
                         nxt[key] = nxt.get(key, Fraction(0)) + chance * probability
+                    if len(nxt) > OUTCOME_LIMIT:
+                        raise too_many_outcomes()
                 law = nxt
         target = self.target
         value = (
@@ -250,6 +265,11 @@ def _ends(masses: Ints, total: int) -> Ints:
     if total >= 2**63 and masses.dtype != object:
         masses = masses.astype(object)
     return np.cumsum(masses)
+
+
+def _checked_draws(m: int) -> None:
+    if m > DRAW_LIMIT:
+        raise TooLarge(f"A cohort of m = {m} draws would not fit in memory; lower m.")
 
 
 def _refuse(pairs: int) -> None:

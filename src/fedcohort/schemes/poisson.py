@@ -76,11 +76,11 @@ def capped(shares: Shares, m: int) -> tuple[Ints, int]:
     always = np.zeros(len(shares), dtype=bool)
     rest = shares.parts
     while (mass := exact_sum(rest)) > 0:
+        # Positive as long as mass is left: as many as the budget at 1 would hold all the mass.
         budget = m - int(always.sum())
-        full = ~always & (rest > 0) & (rest >= -(-mass // budget) if budget > 0 else False)
+        full = rest >= -(-mass // budget)  # budget * rest / mass >= 1
         if not full.any():
-            parts = exact_multiple(rest, budget, max(budget, 1) * mass)
-            return np.where(always, mass, parts), mass
+            return np.where(always, mass, exact_multiple(rest, budget, budget * mass)), mass
         always |= full
         rest = np.where(always, 0, shares.parts)
     return always.astype(np.int64), 1

@@ -21,7 +21,7 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
-from fedcohort.core.errors import BadParameter
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
 from fedcohort.designs import Rows
 
@@ -78,7 +78,7 @@ class Target(Scheme[Groups]):
         if self.groups is None:
             everyone = np.arange(len(federation))
             histograms = yield Ask(LABEL_HISTOGRAM, everyone)
-            return Groups(np.argmax(histograms, axis=1))
+            return Groups(most_frequent(histograms))
         if len(self.groups) != len(federation):
             raise BadParameter(
                 "groups",
@@ -89,7 +89,22 @@ class Target(Scheme[Groups]):
         return Groups(np.array(self.groups, dtype=np.int64))
 
     def design(self, state: Groups, federation: Federation, moment: Moment) -> Rows:
-        order = np.argsort(state.of, kind="stable")
         return federation.remember(
-            (self, state.of.tobytes()), lambda fed: Rows.along(order, fed.shares, self.m)
+            (self, state.of.tobytes()),
+            lambda fed: Rows.along(_line(state, fed), fed.shares, self.m),
         )
+
+
+def _line(groups: Groups, federation: Federation) -> Ints:
+    """Group by group; inside a group by decreasing size, so that positions do not matter."""
+    by_size = np.argsort(-federation.shares.parts, kind="stable")
+    return by_size[np.argsort(groups.of[by_size], kind="stable")]
+
+
+def most_frequent(histograms: Array) -> Ints:
+    """(n, classes) -> (n,) the class each client has most of; equals go to the first."""
+    counts = np.asarray(histograms)
+    if counts.ndim != 2 or counts.dtype.kind not in "iuf" or not np.all(counts >= 0):  # NaN too
+        raise BadInput("A label histogram must be a row of numbers of at least 0 per client.")
+    classes: Ints = np.argmax(counts, axis=1)
+    return classes

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from fedcohort.core.errors import TooLarge
+from fedcohort.core.errors import FedcohortError, TooLarge
 
 T = TypeVar("T")
 
 PATH_LIMIT = 1_000_000
+
+
+class NotEnumerable(FedcohortError, AttributeError):
+    """The function draws with a method of numpy's generator, not by enumerable choices."""
 
 
 class Path:
@@ -27,7 +31,14 @@ class Path:
 
     def below(self, bound: int) -> int:
         """An integer below ``bound``, all equally likely."""
+        if bound > PATH_LIMIT:
+            raise TooLarge(f"A draw below {bound} has too many outcomes to enumerate.")
         return self.choose([1] * bound)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotEnumerable(
+            f"A draw by `rng.{name}` cannot be enumerated: draw through fedcohort.maths.draws."
+        )
 
     def choose(self, weights: Sequence[int]) -> int:
         """An index of positive weight."""
