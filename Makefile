@@ -1,0 +1,44 @@
+# Two commands matter: `make demo` and `make test`. The rest is for developers.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+RUNS ?= runs
+
+.PHONY: demo test test-slow check format bench screenshot clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# A stamp per kind of installation: pip runs again only when what it reads has changed.
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a page
+	$(BIN)/fedcohort demo --out $(RUNS)/demo
+
+test: $(VENV)/.installed-dev  ## every test but the slow ones
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
+
+check: $(VENV)/.installed-dev  ## lint, format, types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-dev  ## ratios side by side in one run
+	for script in benchmarks/*.py; do echo "== $$script"; OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(RUNS) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
