@@ -177,6 +177,22 @@ class Selector:
         signals = {name: np.asarray(replies.signals[name]) for name in wanted}
         return _finite(Replies(np.asarray(replies.clients, dtype=np.int64), signals))
 
+    def update(self, federation: Federation, ask: Answer | None = None) -> None:
+        """Go on with another federation: clients came, left, or changed their size.
+
+        Clients are recognised by their ids. Takes effect with the current round, so call it
+        between `observe` and `select`.
+        """
+        if self._cohort is not None:
+            raise BadInput(f"Round {self.round} is under way: call observe() before update().")
+        if self._state is not None:
+            old = {name: i for i, name in enumerate(self.federation.ids)}
+            came_from = np.array([old.get(name, -1) for name in federation.ids], dtype=np.int64)
+            rng = stream(self.seed, "adapt", self.round)
+            adapted = self.scheme.adapt(self._state, federation, came_from, rng)
+            self._state = self._converse(adapted, ask, self.round)
+        self.federation = federation
+
     def names(self, cohort: Cohort) -> list[Any]:
         """The ids of the clients of a cohort."""
         return [self.federation.ids[i] for i in cohort.clients]

@@ -129,6 +129,16 @@ class Scheme(Checked, ABC, Generic[S]):
         """
         return {}
 
+    def adapt(
+        self, state: S, federation: Federation, came_from: Ints, rng: Any
+    ) -> S | Conversation[S]:
+        """What the scheme knows after clients came, left or changed their size.
+
+        ``came_from[j]`` is the old position of the client now at position j, -1 if it is new.
+        By default the scheme starts afresh.
+        """
+        return self.start(federation, rng)
+
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The hyper-parameters by name."""
