@@ -1,6 +1,43 @@
 """What can be computed about a scheme without training."""
 
+from fedcohort.theory.comparison import (
+    Comparison,
+    closed_forms,
+    compare_designs,
+    crossing_share,
+    uniform_or_md,
+)
+from fedcohort.theory.convergence import (
+    ConvergenceBound,
+    Training,
+    convergence_bound,
+    largest_local_step,
+    proximal_weights,
+)
+from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
+from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.paths import every_path
 
-__all__ = ["ExactMoments", "Moments", "enumerated_moments", "every_path", "moments"]
+__all__ = [
+    "Comparison",
+    "ConvergenceBound",
+    "Decomposition",
+    "ExactMoments",
+    "Moments",
+    "Training",
+    "closed_forms",
+    "compare_designs",
+    "convergence_bound",
+    "crossing_share",
+    "decomposition",
+    "drawn_weights",
+    "enumerated_moments",
+    "every_path",
+    "largest_local_step",
+    "moments",
+    "proximal_weights",
+    "quadratic",
+    "second_moment",
+    "uniform_or_md",
+]
