@@ -59,7 +59,7 @@ DESIGNS = {
 NAMES = sorted(DESIGNS)
 
 
-def exact_distance(design, updates, theta, optimum, eta_g=F(1)):
+def exact_distance(design, updates, theta, optimum, eta_g=1):
     """E||theta' - theta*||^2 and its variance and range, by summing over all outcomes."""
     mean, square, values = F(0), F(0), []
     for chance, cohort in design.enumerate():
@@ -75,8 +75,8 @@ def exact_distance(design, updates, theta, optimum, eta_g=F(1)):
     return mean, square - mean**2, (min(values), max(values))
 
 
-def quadratic_updates(eta_l=F(1, 10), steps=3):
-    phi = 1 - (1 - eta_l) ** steps
+def quadratic_updates(steps=3):
+    phi = 1 - (1 - F(1, 10)) ** steps
     return [[phi * (x - t) for x, t in zip(goal, THETA, strict=True)] for goal in MINIMA]
 
 
