@@ -30,10 +30,10 @@ Metric = Literal["arccos", "l2", "l1"]
 Zero = Literal["alike", "apart"]
 Where = slice | NDArray[np.int64]
 
-TILE = 2048
+TILE = 512
 """Rows of the updates that are multiplied at a time."""
 SLICE = 1024
-"""Coordinates that are held in float64 at a time: TILE * SLICE * 8 bytes = 16 MiB."""
+"""Coordinates that are held in float64 at a time: TILE * SLICE * 8 bytes = 4 MiB."""
 
 
 def distances(updates: ArrayLike, metric: Metric = "arccos", zero: Zero = "alike") -> Matrix:
