@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import zipfile
@@ -119,6 +120,42 @@ def test_a_damaged_npz_file_is_one_sentence(tmp_path, content, message):
     with pytest.raises(BadInput, match=message) as caught:
         read_npz(tmp_path / "a.npz", {"x": (2,)})
     assert "\n" not in str(caught.value)
+
+
+METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+
+
+def flipped(content, rng, within):
+    """Up to four random bytes changed."""
+    changed = bytearray(content)
+    for _ in range(rng.integers(1, 5)):
+        changed[rng.integers(min(within, len(changed)))] = rng.integers(256)
+    return bytes(changed)
+
+
+@pytest.mark.filterwarnings("default:Reading:UserWarning")  # numpy on headers of Python 2
+@pytest.mark.parametrize("method", METHODS)
+def test_random_damage_to_an_npz_is_refused_or_harmless(tmp_path, method):
+    rng, path = np.random.default_rng(method), tmp_path / "a.npz"
+    for trial in range(300):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as zipped:
+            # Half of the damage is inside the zip, where no checksum tells.
+            inner = npy(np.arange(8))
+            zipped.writestr("x.npy", flipped(inner, rng, 128) if trial % 2 else inner)
+        content = out.getvalue()
+        path.write_bytes(content if trial % 2 else flipped(content, rng, len(content)))
+        with contextlib.suppress(BadInput):  # any other exception fails the test
+            assert read_npz(path, {"x": (8,)})["x"].shape == (8,)
+
+
+def test_random_damage_to_a_packed_idx_is_refused_or_harmless(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "a.gz"
+    packed = gzip.compress(GOOD)
+    for _ in range(500):
+        path.write_bytes(flipped(packed, rng, len(packed)))
+        with contextlib.suppress(BadInput):
+            assert np.array_equal(read_idx(path, ARRAY.shape), ARRAY)
 
 
 def test_arff_round_trip(tmp_path):
