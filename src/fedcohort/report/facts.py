@@ -1,0 +1,136 @@
+"""Traces -> tables. Nothing here draws; everything that draws reads these tables.
+
+The terminal, the page, the pictures for papers and the CSV files show the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.types import Floats
+from fedcohort.report.measures import ACCURACY, Measure, best, final, measured, stacked
+from fedcohort.report.significance import Paired, holm, paired
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison, Trace
+
+
+def target_of(comparison: Comparison, target: float | None = None) -> float | None:
+    """The accuracy that counts as "there": as given, as the run was told, or a fair choice.
+
+    The fair choice is the largest multiple of 5 % that at least half of the schemes reach,
+    on average over their seeds. None where accuracy is not measured.
+    """
+    if target is not None:
+        if not 0 < target <= 1:
+            raise BadParameter("target", "report", "an accuracy in (0, 1]", target)
+        return float(target)
+    if measured(comparison)[0] is not ACCURACY:
+        return None
+    told = comparison.settings.get("target")
+    if isinstance(told, int | float) and 0 < told <= 1:
+        return float(told)
+    peaks = [
+        best(stacked(comparison.of(label), ACCURACY)[1], ACCURACY).mean()
+        for label in comparison.labels
+    ]
+    return float(max(0.05, np.floor(np.median(peaks) * 20 + 1e-9) / 20))
+
+
+def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
+    """One row per scheme, the best first: level, spread, gap to the best, costs, fairness.
+
+    ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
+    both are means over seeds, with their standard deviation beside. ``difference``, ``low``,
+    ``high`` and ``p`` compare with the scheme in the first row, paired by seed (see
+    `significance.paired`); ``p_holm`` is corrected for the number of schemes. What it took to
+    reach the target is the median over seeds, a run that never got there counting as
+    infinite (so NaN where half of them did not); ``reached`` is how many did.
+    """
+    measure = measured(comparison)[0]
+    goal = target_of(comparison, target)
+    rows = [_scheme_row(comparison.of(label), label, measure, goal) for label in comparison.labels]
+    table = pd.DataFrame(rows)
+    table = table.sort_values(
+        "final", ascending=not measure.higher, kind="stable", na_position="last"
+    )
+    table = table.reset_index(drop=True)
+    levels = final_levels(comparison, measure)
+    winner = table["scheme"][0]
+    tests = [_against(levels, label, winner) for label in table["scheme"]]
+    for name in ("difference", "low", "high", "p"):
+        table[name] = [np.nan if test is None else getattr(test, name) for test in tests]
+    table["p_holm"] = holm(table["p"].to_numpy())
+    return table
+
+
+def _scheme_row(
+    traces: Sequence[Trace], label: str, measure: Measure, goal: float | None
+) -> dict[str, Any]:
+    _, curves = stacked(traces, measure)
+    level, peak = final(curves), best(curves, measure)
+    reached = [None if goal is None else trace.rounds_to(goal) for trace in traces]
+    seconds = [np.cumsum(trace.seconds[:, :2].sum(axis=1)) for trace in traces]
+    weight = [np.cumsum(trace.bytes_down + trace.bytes_up) for trace in traces]
+    return {
+        "scheme": label,
+        "seeds": len(traces),
+        "rounds": min(trace.rounds for trace in traces),
+        "final": float(level.mean()),
+        "final_sd": _spread(level),
+        "best": float(peak.mean()),
+        "best_sd": _spread(peak),
+        "reached": sum(rounds is not None for rounds in reached),
+        "rounds_to_target": _median([np.inf if r is None else float(r) for r in reached]),
+        "seconds_to_target": _median_at(seconds, reached),
+        "bytes_to_target": _median_at(weight, reached),
+        "seconds": float(np.mean([total[-1] for total in seconds])),
+        "bytes": float(np.mean([total[-1] for total in weight])),
+        "messages": float(np.mean([trace.messages.sum() for trace in traces])),
+        "jain": float(np.mean([trace.jain for trace in traces])),
+        "gini": float(np.mean([trace.gini for trace in traces])),
+        "never": float(np.mean([(trace.participation == 0).sum() for trace in traces])),
+        "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
+    }
+
+
+def _spread(values: Floats) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _median(values: Sequence[float]) -> float:
+    """The lower middle, NaN if that is infinite: no mean of a number and infinity."""
+    middle = float(np.sort(values)[(len(values) - 1) // 2])
+    return middle if np.isfinite(middle) else float("nan")
+
+
+def _median_at(totals: Sequence[Floats], reached: Sequence[int | None]) -> float:
+    return _median(
+        [
+            np.inf if r is None else float(total[r - 1])
+            for total, r in zip(totals, reached, strict=True)
+        ]
+    )
+
+
+def final_levels(comparison: Comparison, measure: Measure) -> dict[str, dict[int, float]]:
+    """The level each scheme reached, by seed."""
+    out: dict[str, dict[int, float]] = {}
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        levels = final(stacked(traces, measure)[1])
+        out[label] = {trace.seed: float(x) for trace, x in zip(traces, levels, strict=True)}
+    return out
+
+
+def _against(levels: Mapping[str, Mapping[int, float]], label: str, other: str) -> Paired | None:
+    """The paired comparison of two schemes over the seeds they share."""
+    if label == other:
+        return None
+    shared = sorted(levels[label].keys() & levels[other].keys())
+    return paired([levels[label][s] for s in shared], [levels[other][s] for s in shared])

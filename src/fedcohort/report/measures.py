@@ -1,0 +1,124 @@
+"""What is measured, and how a curve over rounds is smoothed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedcohort.core.errors import UnknownName
+from fedcohort.core.types import Floats
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison, Trace
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A curve of a trace: its field, its name in words, and which way is better."""
+
+    name: str
+    words: str
+    higher: bool
+    percent: bool
+
+    def text(self, value: float) -> str:
+        """A value as people read it.
+
+        >>> ACCURACY.text(0.9132), TRAIN_LOSS.text(0.123456)
+        ('91.3 %', '0.1235')
+        """
+        if not np.isfinite(value):
+            return "–"
+        return f"{100 * value:.1f} %" if self.percent else f"{value:.4g}"
+
+    def gap(self, value: float) -> str:
+        """A difference of two values, with its sign."""
+        if not np.isfinite(value):
+            return "–"
+        return f"{100 * value:+.1f}" if self.percent else f"{value:+.3g}"
+
+
+ACCURACY = Measure("accuracy", "test accuracy", higher=True, percent=True)
+TEST_LOSS = Measure("test_loss", "test loss", higher=False, percent=False)
+TRAIN_LOSS = Measure("train_loss", "training loss", higher=False, percent=False)
+MEASURES = (ACCURACY, TEST_LOSS, TRAIN_LOSS)
+
+LINES = {"rolling": "Rolling mean", "raw": "Raw", "best": "Running best"}
+"""The three ways to draw a curve."""
+
+
+def measured(comparison: Comparison) -> tuple[Measure, ...]:
+    """The measures that any run of a comparison has, the one that decides first."""
+    return tuple(
+        measure
+        for measure in MEASURES
+        if any(np.isfinite(getattr(trace, measure.name)).any() for trace in comparison.traces)
+    ) or (TRAIN_LOSS,)
+
+
+def stacked(traces: Sequence[Trace], measure: Measure) -> tuple[Floats, Floats]:
+    """The evaluated rounds (E,), counted from 1, and the curves of the seeds (s, E)."""
+    length = min(trace.rounds for trace in traces)
+    curves = np.stack([getattr(trace, measure.name)[:length] for trace in traces])
+    there = np.flatnonzero(np.isfinite(curves).all(axis=0))
+    return (there + 1).astype(np.float64), curves[:, there]
+
+
+def drawn(curves: Floats, line: str, measure: Measure) -> Floats:
+    """Curves (s, E) as they are drawn: raw, as a rolling mean, or the best so far.
+
+    >>> drawn(np.array([[0.1, 0.3, 0.2]]), "best", ACCURACY).tolist()
+    [[0.1, 0.3, 0.3]]
+    """
+    if line == "raw":
+        return curves
+    if line == "rolling":
+        return rolling(curves, window(curves.shape[-1]))
+    if line == "best":
+        best = np.maximum if measure.higher else np.minimum
+        out: Floats = best.accumulate(curves, axis=-1)
+        return out
+    raise UnknownName("way to draw a curve", line, LINES)
+
+
+def window(evaluations: int) -> int:
+    """How many evaluations a rolling mean covers: a twentieth of them, at least 1."""
+    return max(1, round(evaluations / 20))
+
+
+def rolling(curves: Floats, width: int) -> Floats:
+    """The mean of the last ``width`` values; of those there are, at the beginning.
+
+    >>> rolling(np.array([1.0, 2.0, 6.0]), 2).tolist()
+    [1.0, 1.5, 4.0]
+    """
+    length = curves.shape[-1]
+    zero = np.zeros((*curves.shape[:-1], 1))
+    sums = np.concatenate([zero, np.cumsum(curves, axis=-1)], axis=-1)
+    ends = np.arange(1, length + 1)
+    starts = np.maximum(0, ends - width)
+    out: Floats = (sums[..., ends] - sums[..., starts]) / (ends - starts)
+    return out
+
+
+def final(curves: Floats) -> Floats:
+    """(s,) the level reached: the mean over the last tenth of the evaluations, at least one.
+
+    One evaluation of a run that chooses few clients is noisy; a tenth of them is not.
+    """
+    if curves.shape[-1] == 0:
+        return np.full(curves.shape[0], np.nan)
+    tail = max(1, curves.shape[-1] // 10)
+    out: Floats = curves[..., -tail:].mean(axis=-1)
+    return out
+
+
+def best(curves: Floats, measure: Measure) -> Floats:
+    """(s,) the best value ever seen."""
+    if curves.shape[-1] == 0:
+        return np.full(curves.shape[0], np.nan)
+    out: Floats = curves.max(axis=-1) if measure.higher else curves.min(axis=-1)
+    return out

@@ -1,0 +1,60 @@
+"""The summary in the terminal: a rich table, plain text when piped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fedcohort.report.facts import summary, target_of
+from fedcohort.report.measures import measured
+from fedcohort.report.words import amount, byte_count, duration, p_value
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+def print_summary(
+    comparison: Comparison, target: float | None = None, console: Console | None = None
+) -> None:
+    """Print one line per scheme, the best first."""
+    out = console or Console()
+    out.print(summary_table(comparison, target, plain=not out.is_terminal))
+
+
+def summary_table(comparison: Comparison, target: float | None, plain: bool) -> Table:
+    """The table of `print_summary`."""
+    measure, goal = measured(comparison)[0], target_of(comparison, target)
+    table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=not plain)
+    table.add_column("Scheme")
+    there = "" if goal is None else f" to {goal:.0%}"
+    for heading in (
+        f"Final {measure.words}",
+        "± sd",
+        "Best",
+        "Gap",
+        "p",
+        f"Rounds{there}",
+        f"Bytes{there}",
+        "Time",
+        "Gini",
+    ):
+        table.add_column(heading, justify="right")
+    for row in summary(comparison, target).itertuples():
+        table.add_row(
+            Text(str(row.scheme)),  # never read as markup
+            measure.text(row.final),
+            measure.gap(row.final_sd).lstrip("+"),
+            measure.text(row.best),
+            "best" if np.isnan(row.difference) else measure.gap(row.difference),
+            p_value(row.p_holm),
+            amount(row.rounds_to_target),
+            byte_count(row.bytes_to_target),
+            duration(row.seconds),
+            f"{row.gini:.2f}",
+        )
+    return table

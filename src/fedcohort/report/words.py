@@ -1,0 +1,61 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+NOTHING = "–"
+
+
+def amount(value: float) -> str:
+    """A count, or a dash.
+
+    >>> amount(1234.0), amount(float("nan"))
+    ('1,234', '–')
+    """
+    return f"{value:,.0f}" if math.isfinite(value) else NOTHING
+
+
+def byte_count(value: float) -> str:
+    """Bytes in decimal units.
+
+    >>> byte_count(1_500_000), byte_count(12), byte_count(999_999)
+    ('1.5 MB', '12 B', '1.0 MB')
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 999.95 or unit == "TB":
+            break
+        value /= 1000
+    return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A time span.
+
+    >>> duration(0.012), duration(3.25), duration(75), duration(7260)
+    ('12 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if not math.isfinite(seconds):
+        return NOTHING
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min"
+
+
+def p_value(p: float) -> str:
+    """A p value, not more exact than it is worth.
+
+    >>> p_value(0.0626), p_value(0.0002), p_value(float("nan"))
+    ('0.063', '< 0.001', '–')
+    """
+    if not math.isfinite(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
