@@ -161,14 +161,7 @@ def estimate_total(
     tolerance, when_imprecise
         What happens when the relative standard error is above ``tolerance``.
     """
-    if when_imprecise not in get_args(WhenImprecise):
-        raise BadParameter(
-            "when_imprecise", "estimate_total", f"one of {get_args(WhenImprecise)}", when_imprecise
-        )
-    if not is_real(confidence) or not 0 < confidence < 1:
-        raise BadParameter("confidence", "estimate_total", "a number in (0, 1)", confidence)
-    if not is_real(tolerance) or tolerance <= 0:
-        raise BadParameter("tolerance", "estimate_total", "a number above 0", tolerance)
+    _check_options(floor, confidence, tolerance, when_imprecise)
     valid, rejected = _inside(answers, report.answers)
     if valid.size == 0:
         raise BadInput(
@@ -198,6 +191,20 @@ def estimate_total(
     )
     _guard(estimate, tolerance, when_imprecise)
     return estimate
+
+
+def _check_options(
+    floor: float | None, confidence: float, tolerance: float, when_imprecise: WhenImprecise
+) -> None:
+    owner, words = "estimate_total", get_args(WhenImprecise)
+    if floor is not None and not (is_real(floor) and floor > 0):
+        raise BadParameter("floor", owner, "a number above 0, or left out", floor)
+    if not is_real(confidence) or not 0 < confidence < 1:
+        raise BadParameter("confidence", owner, "a number in (0, 1)", confidence)
+    if not is_real(tolerance) or tolerance <= 0:
+        raise BadParameter("tolerance", owner, "a number above 0", tolerance)
+    if when_imprecise not in words:
+        raise BadParameter("when_imprecise", owner, f"one of {words}", when_imprecise)
 
 
 def first_answers(pairs: Iterable[tuple[Hashable, object]]) -> dict[Hashable, object]:
@@ -259,13 +266,14 @@ def _guard(estimate: TotalEstimate, tolerance: float, when_imprecise: WhenImprec
     error = estimate.relative_error
     if error <= tolerance or when_imprecise == "accept":
         return
-    size = f"{error:.0%} of N" if error < math.inf else "larger than N itself"
-    more = f"about {math.ceil(estimate.answered * (error / tolerance) ** 2)}" * (error < math.inf)
+    size, needed = "beyond measure, for N is not above 0", "more"
+    if error < math.inf:
+        size = f"{error:.0%} of N"
+        needed = f"about {math.ceil(estimate.answered * (error / tolerance) ** 2)}"
     message = (
-        f"The total is too uncertain: its standard error is {size}, above the {tolerance:.0%} "
-        f"allowed ({estimate.total:.0f} +- {estimate.standard_error:.0f}). Ask {more or 'more'} "
-        "clients, a larger epsilon, a smaller threshold M or fewer levels, or pass "
-        "when_imprecise='warn'."
+        f"The total is too uncertain: its relative standard error is {size}; {tolerance:.0%} is "
+        f"allowed ({estimate.total:.0f} +- {estimate.standard_error:.0f}). Ask {needed} clients, "
+        "with a larger epsilon or a smaller threshold M, or pass when_imprecise='warn'."
     )
     if when_imprecise == "refuse":
         raise TooImprecise(message)
