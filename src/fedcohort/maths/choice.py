@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import math
 import operator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedcohort.maths.draws import Ints, Rng, below, distinct
+from fedcohort.maths.draws import Ints, Rng, below, distinct, pick
 
 GRID_BITS = 62
 """Float weights become integers whose sum stays below 2**62: one 64-bit word per draw."""
-
-LARGEST_DENOMINATOR = 10**6
-"""Up to here, an enumeration reads floats such as 1/3 as the fraction they stand for."""
 
 
 def weighted_without_replacement(rng: Rng, weights: ArrayLike, d: int) -> Ints:
@@ -39,8 +35,7 @@ def weighted_without_replacement(rng: Rng, weights: ArrayLike, d: int) -> Ints:
 
     Integers count exactly, whatever their size. Floats are rounded to a grid of integers
     with a sum below 2**62, at least 1 where positive: the probabilities of a draw are off
-    by less than n * 2**-59. Under an enumerating ``rng``, floats are read as the nearest
-    fraction with denominator up to a million (and must be such), as n_i / M mostly is.
+    by less than n * 2**-59. Sizes are therefore better weights than shares n_i / M.
 
     >>> rng = np.random.Generator(np.random.Philox(3))
     >>> weighted_without_replacement(rng, [5, 0, 1, 4, 90], 3)
@@ -55,10 +50,9 @@ def weighted_without_replacement(rng: Rng, weights: ArrayLike, d: int) -> Ints:
         return positive
     if d == 0:
         return positive[:0]
-    if isinstance(rng, np.random.Generator):
-        drawn = _by_stream(rng, as_integers(values[positive]), d)
-    else:
-        drawn = _one_by_one(rng, as_small_integers(values[positive]), d)
+    integers = as_integers(values[positive])
+    generator = isinstance(rng, np.random.Generator)
+    drawn = _by_stream(rng, integers, d) if generator else _one_by_one(rng, integers, d)
     return np.sort(positive[drawn])
 
 
@@ -93,11 +87,9 @@ def _one_by_one(rng: Rng, weights: Ints, d: int) -> Ints:
     left, mass = list(range(weights.size)), [int(w) for w in weights]
     drawn = []
     for _ in range(d):
-        ticket = int(below(rng, sum(mass), 1)[0])
-        place = 0
-        while ticket >= mass[place]:
-            ticket -= mass[place]
-            place += 1
+        width = sum(mass)
+        edges = np.cumsum(np.array(mass, dtype=weights.dtype))
+        place = int(pick(rng, edges, width, np.zeros(1, dtype=np.int64))[0])
         drawn.append(left.pop(place))
         mass.pop(place)
     return np.array(drawn, dtype=np.int64)
@@ -125,32 +117,6 @@ def as_integers(weights: ArrayLike) -> Ints:
     grid: Ints = np.rint(shares * 2.0**exponent).astype(np.int64)
     grid[(grid == 0) & (values > 0)] = 1
     return grid
-
-
-def as_small_integers(weights: ArrayLike) -> Ints:
-    """Weights as the smallest integers with the same ratios, for an enumeration.
-
-    Integers are divided by their greatest common divisor. Floats are read as fractions with
-    a common denominator of at most a million; those that are none are refused.
-
-    >>> as_small_integers([0.1, 0.2, 0.7]), as_small_integers([4, 6])
-    (array([1, 2, 7]), array([2, 3]))
-    """
-    values = _checked(weights)
-    fractions = [Fraction(v) for v in values.tolist()]
-    if values.dtype.kind == "f":
-        fractions = [f.limit_denominator(LARGEST_DENOMINATOR) for f in fractions]
-        near = np.array([float(f) for f in fractions])
-        common = math.lcm(*(f.denominator for f in fractions))
-        if common > LARGEST_DENOMINATOR or not np.allclose(near, values, rtol=1e-14, atol=0):
-            raise ValueError(
-                "The weights of an enumeration must be integers, or floats with a common "
-                f"denominator of at most {LARGEST_DENOMINATOR}. Got {values} instead."
-            )
-    common = math.lcm(*(f.denominator for f in fractions))
-    integers = [int(f * common) for f in fractions]
-    divisor = math.gcd(*integers) or 1
-    return as_integers([i // divisor for i in integers])
 
 
 def _sum_fits(values: NDArray[Any]) -> bool:
