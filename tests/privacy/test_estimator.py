@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
 from fedcohort.privacy.estimator import (
     Clipping,
+    Rate,
     TotalEstimate,
     clipping,
     clipping_from_rate,
@@ -116,6 +117,7 @@ def test_the_rate_is_capped_with_a_warning() -> None:
     with pytest.warns(FedcohortWarning, match="every sample takes part"):
         rate = data_rate(10, 4.0, 1)
     assert (rate.value, rate.floored, rate.capped) == (1.0, False, True)
+    assert data_rate(10, 10.0, 1) == Rate(1.0, floored=False, capped=False)  # no warning
 
 
 # -- exact -------------------------------------------------------------------------------------
@@ -180,6 +182,17 @@ def test_the_standard_error_is_that_of_the_formula(mechanism: str) -> None:
     # A planted defect: every answer one off, as when the lowest answer is taken for the other's.
     shifted = float(unbiased_total(100, 100, report) - unbiased_total(0, 100, report))
     assert abs(totals.mean() + shifted - sizes.sum()) > 4.9 * formula / math.sqrt(times)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "mechanism"), [(3.0, "levels"), (8.0, "levels"), (3.0, "paper")]
+)
+def test_the_server_estimates_its_own_error(epsilon: float, mechanism: str) -> None:
+    """Sizes spread evenly: the mean of the estimated variances is the variance, within 2 %."""
+    report = SizeReport(300, epsilon, mechanism=mechanism)
+    sizes = np.arange(1, 300)
+    found = np.mean([e.standard_error**2 for e in estimates(sizes, report, 500, key=12)])
+    assert found == pytest.approx(float(variance_of_total(sizes, report)), rel=0.02)
 
 
 def test_levels_beat_the_paper_tenfold() -> None:
