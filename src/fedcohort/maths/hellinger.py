@@ -21,8 +21,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Combine: TypeAlias = Literal["mean", "sum"]
 Absent: TypeAlias = Literal["far", "skip", "zero"]
 
-BLOCK = 1024
-"""Rows of the distance matrix computed at a time; its temporary stays below n * 8 kB."""
+BLOCK = 256
+"""Rows of the distance matrix computed at a time; its temporary stays below n * 2 kB."""
 
 
 def hellinger(histograms: ArrayLike) -> Floats:
@@ -147,8 +147,9 @@ def _from_roots(roots: Floats) -> Floats:
     out = np.empty((n, n))
     for a in range(0, n, BLOCK):
         b = min(a + BLOCK, n)
-        squares = 1.0 - roots[a:b] @ roots[a:].T  # (b - a, n - a): upper triangle, block by block
-        squares[squares < zero] = 0.0
+        squares = roots[a:b] @ roots[a:].T  # (b - a, n - a): upper triangle, block by block
+        np.subtract(1.0, squares, out=squares)
+        np.copyto(squares, 0.0, where=squares < zero)
         np.sqrt(squares, out=squares)
         out[a:b, a:] = squares
         out[a:, a:b] = squares.T
