@@ -1,0 +1,266 @@
+"""Checks for every scheme, ours or yours.
+
+>>> from fedcohort.testing import check_scheme
+>>> results = check_scheme("md")
+>>> all(result.passed for result in results)
+True
+
+In a test of your own package::
+
+    @pytest.mark.parametrize("name", fedcohort.testing.CHECKS)
+    def test_my_scheme(name):
+        result = fedcohort.testing.run_check(name, MyScheme)
+        assert result.passed, result.detail
+
+What is checked stands in `fedcohort.theory.claims` (what a scheme claims) and
+`fedcohort.theory.conduct` (what all schemes must do). Each check runs over small federations
+(equal sizes, skewed ones, one big client, a client without data, one client alone, and a
+larger one) and over the variants of a scheme: each value of a parameter that is a choice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedcohort.core.conversation import Answer
+from fedcohort.core.errors import BadParameter, CheckFailed, FedcohortError
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import (
+    Constraint,
+    Flag,
+    Labels,
+    Maybe,
+    OneOf,
+    Real,
+    Whole,
+    constraints,
+)
+from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.schemes import schemes
+from fedcohort.selector import Selector
+from fedcohort.theory import claims, conduct
+from fedcohort.theory.claims import NotApplicable
+from fedcohort.theory.replay import fingerprint
+from fedcohort.theory.trial import SETTLED, Trial
+
+Subject = Scheme[Any] | type[Scheme[Any]] | str
+
+FEDERATIONS: Mapping[str, list[int]] = {
+    "equal": [10, 10, 10, 10, 10],
+    "skewed": [5, 4, 3, 2, 1],
+    "one big": [10, 3, 2, 1],  # m p_i > 1
+    "one empty": [3, 0, 2, 4, 1],
+    "alone": [7],
+    "larger": [1 + (37 * i * i) % 101 for i in range(60)],
+}
+SMALL_M = 2
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+    seconds: float
+    applies: bool = True
+
+
+def check_resume(scheme: Scheme[Any], federation: Federation, answer: Answer | None = None) -> None:
+    """A selector that was saved and loaded in the middle of a run continues bit for bit."""
+    if schemes().get(scheme.name) is not type(scheme):
+        raise NotApplicable("only a scheme found by its name can be loaded")
+    trial = Trial.of(scheme, federation, answer)
+    selector = Selector(scheme, federation, seed=1, ask=trial.answer)
+    _play(selector, trial)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "selector.npz"
+        selector.save(path)
+        loaded = Selector.load(path, ask=trial.answer)
+    if _play(loaded, trial) != _play(selector, trial):
+        raise CheckFailed(f"{scheme}: a selector that was saved and loaded gives other cohorts.")
+
+
+def _play(selector: Selector, trial: Trial) -> list[Any]:
+    cohorts = []
+    for _ in range(SETTLED):
+        cohorts.append(selector.select())
+        selector.observe(trial.replies(cohorts[-1]))
+    return fingerprint(cohorts)
+
+
+def claim_name(claim: Claim) -> str:
+    """The name of the check of a claim."""
+    return claim.name.lower().replace("_", "-")
+
+
+def _claimed(claim: Claim, scheme: Scheme[Any], federation: Federation, answer: Any) -> None:
+    if claim not in scheme.claims:
+        raise NotApplicable(f"not claimed: {claim.value}")
+    claims.CLAIM_CHECKS[claim](scheme, federation, answer)
+
+
+CHECKS: Mapping[str, claims.Check] = {
+    "declaration": conduct.check_declaration,
+    "parameters": conduct.check_parameters,
+    **{claim_name(claim): partial(_claimed, claim) for claim in Claim},
+    "moments": claims.check_moments,
+    "cohorts": conduct.check_cohorts,
+    "signals": conduct.check_signals,
+    "pure": conduct.check_pure,
+    "arrival": conduct.check_arrival,
+    "equivariant": conduct.check_equivariant,
+    "state": conduct.check_state,
+    "resume": check_resume,
+    "deterministic": conduct.check_deterministic,
+}
+"""Every check by name."""
+ONCE = frozenset({"declaration", "parameters", "deterministic"})
+"""What need not be repeated for every federation and variant."""
+
+
+def check_scheme(
+    scheme: Subject,
+    *,
+    answer: Answer | None = None,
+    federations: Mapping[str, Federation] | None = None,
+    stop: bool = False,
+) -> tuple[Result, ...]:
+    """Run every check and tell the results.
+
+    Parameters
+    ----------
+    scheme
+        A name, a class, or a scheme with its parameters. Numbers are made small enough for
+        small federations; a class or a name stands for all of its variants.
+    answer
+        How clients answer questions, where a signal cannot be measured on a client made of
+        random numbers: a function ``Ask -> array``.
+    federations
+        Where to check, instead of `FEDERATIONS`.
+    stop
+        Raise `CheckFailed` at the first failure instead of telling it.
+    """
+    run = partial(run_check, scheme=scheme, answer=answer, federations=federations, stop=stop)
+    return tuple(run(name) for name in CHECKS)
+
+
+def run_check(
+    name: str,
+    scheme: Subject,
+    *,
+    answer: Answer | None = None,
+    federations: Mapping[str, Federation] | None = None,
+    stop: bool = False,
+) -> Result:
+    """Run one check over the federations and the variants of a scheme."""
+    begun = time.perf_counter()
+    ran, silent = 0, ""
+    where = federations or {k: Federation.from_sizes(sizes) for k, sizes in FEDERATIONS.items()}
+    for case, federation, variant in _cases(name, scheme, where):
+        try:
+            CHECKS[name](variant(), federation, answer)
+            ran += 1
+        except NotApplicable as reason:
+            silent = silent or str(reason)
+        except BadParameter as refusal:  # a scheme may refuse a federation, but not all
+            silent = silent or f"refused '{case}': {refusal}"
+        except (CheckFailed, FedcohortError, ArithmeticError, LookupError, ValueError) as error:
+            detail = f"On '{case}': {error}"
+            if stop:
+                raise CheckFailed(detail) from error
+            return Result(name, False, detail, time.perf_counter() - begun)
+    detail = f"{ran} cases" if ran else silent
+    return Result(name, True, detail, time.perf_counter() - begun, applies=ran > 0)
+
+
+def _cases(
+    check: str, subject: Subject, federations: Mapping[str, Federation]
+) -> Iterator[tuple[str, Federation, Callable[[], Scheme[Any]]]]:
+    """(name of the federation, federation, how to make the scheme) of every case to run."""
+    for case, federation in federations.items():
+        made = list(variants(subject, federation.eligible, len(federation)))
+        if check in ONCE:
+            if len(federation) > 1 or len(federations) == 1:
+                yield case, federation, made[0]
+                return
+            continue
+        for variant in made:
+            yield case, federation, variant
+
+
+def variants(subject: Subject, eligible: int, n: int) -> Iterator[Callable[[], Scheme[Any]]]:
+    """How to make a scheme for n clients: as it stands, and with each choice in turn.
+
+    A scheme that was given with its parameters stands for itself alone.
+    """
+    cls: type[Scheme[Any]]
+    if isinstance(subject, Scheme):
+        cls, given = type(subject), dict(subject.parameters)
+    else:
+        cls, given = (schemes()[subject] if isinstance(subject, str) else subject), {}
+    base = _arguments(cls, given, eligible, n)
+    yield partial(cls.build, **base)
+    if given:
+        return
+    for name, constraint in constraints(cls).items():
+        for choice in _choices(constraint, n):
+            if choice != base[name]:
+                yield partial(cls.build, **{**base, name: choice})
+
+
+def _choices(constraint: Constraint, n: int) -> tuple[Any, ...]:
+    if isinstance(constraint, Flag):
+        return (False, True)
+    if isinstance(constraint, OneOf):
+        return constraint.words
+    if isinstance(constraint, Maybe):
+        return _choices(constraint.inner, n)
+    return (_labels(n),) if isinstance(constraint, Labels) else ()
+
+
+def _arguments(
+    cls: type[Scheme[Any]], given: Mapping[str, Any], eligible: int, n: int
+) -> dict[str, Any]:
+    """Parameters for n clients: what is given or the default, with numbers made small."""
+    out: dict[str, Any] = {}
+    declared = constraints(cls)
+    for field in fields(cls):  # type: ignore[arg-type]
+        constraint = declared.get(field.name)
+        value = given.get(field.name, field.default)
+        if value is MISSING:
+            value = _sensible(constraint, n)
+        if field.name == "m" and not isinstance(value, str):
+            value = min(value, SMALL_M, eligible)
+        elif isinstance(constraint, Whole) and not isinstance(value, str):
+            value = max(constraint.low, min(value, eligible))
+        elif isinstance(value, tuple) and len(value) != n and constraint is not None:
+            value = _sensible(constraint, n)
+        out[field.name] = value
+    return out
+
+
+def _sensible(constraint: Constraint | None, n: int) -> Any:
+    """Some value that a constraint accepts."""
+    if isinstance(constraint, Maybe):
+        return None
+    if isinstance(constraint, Labels):
+        return _labels(n)
+    if isinstance(constraint, OneOf):
+        return constraint.words[0]
+    if isinstance(constraint, Whole):
+        return constraint.low
+    if isinstance(constraint, Real):
+        return next(x for x in (0.5, 1.0, constraint.high, constraint.low) if constraint.accepts(x))
+    return False
+
+
+def _labels(n: int) -> tuple[int, ...]:
+    return tuple(i % 2 for i in range(n))

@@ -1,0 +1,302 @@
+"""Proofs by running: one check per `Claim`, and the checks that every scheme must pass.
+
+A check takes a scheme and a federation (and, if the scripted clients will not do, a function
+that answers questions) and returns nothing, or raises `CheckFailed` with one sentence. With few
+clients it walks through *every* outcome of the real `select`, with exact probabilities; where
+that is impossible it uses the algebra of the design, and last a sample, at level 1e-6.
+
+`NotApplicable` says that a check has nothing to say about a scheme; a `BadParameter` that the
+scheme refuses the federation.
+
+>>> from fedcohort import Federation, scheme
+>>> check_unbiased(scheme("md", m=2), Federation.from_sizes([5, 4, 3, 2, 1]))
+>>> try:
+...     check_unbiased(scheme("fedavg", m=2), Federation.from_sizes([3, 2, 1]))
+... except CheckFailed as error:
+...     print(error)
+fedavg(m=2) in round 0: the expected weight of client 0 is 0.333333, its importance 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Answer
+from fedcohort.core.design import Design
+from fedcohort.core.errors import CheckFailed
+from fedcohort.core.federation import Federation
+from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.theory.moments import ExactMoments, enumerated_moments
+from fedcohort.theory.trial import Outcomes, Trial, all_paths, enumerated
+
+Check = Callable[[Scheme[Any], Federation, Answer | None], None]
+
+LEVEL = 1e-6
+"""How often a statistical check may reject a sound scheme."""
+PILOT, SAMPLE = 200, 2_000
+"""Cohorts drawn to see the range of the weights, and to test their mean."""
+LOOK = 200
+"""Cohorts looked at where not all can be."""
+
+
+class NotApplicable(Exception):
+    """The check has nothing to say about this scheme on this federation."""
+
+
+def check_unbiased(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """E[omega_i] = p_i: by enumeration of the law and of the code, by algebra, or by a sample.
+
+    Looked at in the first round, after some rounds, and with the largest client away.
+    """
+    trial = Trial.of(scheme, federation, answer)
+    for round, state in trial.states():
+        for available in (None, _without_largest(federation)):
+            if available is None or len(available):
+                _check_mean(trial, state, round, available)
+
+
+def _check_mean(trial: Trial, state: Any, round: int, available: Ints | None) -> None:
+    shares = trial.federation.among(available).shares
+    design, law = trial.design(state, round, available), trial.law(state, round, available)
+    if design is not None:
+        _same_mean(trial, round, design.mean(), shares.floats)
+        outcomes = enumerated(design)
+        if outcomes is not None:
+            found = enumerated_moments(outcomes, design.n).mean
+            exact: Array = np.array([shares.fraction(i) for i in range(len(shares))])
+            if _are_fractions(outcomes) and np.any(found != exact):
+                _same_mean(trial, round, found, exact, tolerance=0.0)
+            _same_mean(trial, round, found, exact)
+    if law is not None:
+        found = enumerated_moments(law, len(shares)).mean
+        _same_mean(trial, round, found, shares.floats)
+    elif design is None:
+        _mean_by_sample(trial, state, round, available, shares.floats)
+
+
+def _same_mean(
+    trial: Trial, round: int, found: Array, wanted: Array, tolerance: float = 1e-9
+) -> None:
+    for i, (mean, share) in enumerate(zip(found, wanted, strict=True)):
+        if not abs(mean - share) <= tolerance * (tolerance + abs(share)):  # NaN fails
+            raise CheckFailed(
+                f"{trial.scheme} in round {round}: the expected weight of client {i} is "
+                f"{float(mean):.6g}, its importance {float(share):.6g}."
+            )
+
+
+def _mean_by_sample(
+    trial: Trial, state: Any, round: int, available: Ints | None, wanted: Floats
+) -> None:
+    """The mean weights of a sample against the wanted ones, with an exact tail.
+
+    A weight in [low, high] is rounded at random to one of the ends, which keeps its mean: the
+    number of high ends is then exactly binomial.
+    """
+    from scipy.stats import binomtest
+
+    n = len(wanted)
+    pilot = _weights(trial.sample(state, round, available, PILOT), n)
+    low, high = min(0.0, float(pilot.min())), float(pilot.max())
+    if high <= low or np.any(wanted > high):
+        raise CheckFailed(f"{trial.scheme} in round {round}: some weights are always too small.")
+    drawn = _weights(trial.sample(state, round, available, SAMPLE, first=PILOT), n)
+    uniform = stream(trial.seed, "rounding").random(drawn.shape)
+    ends = (uniform < (drawn - low) / (high - low)).sum(axis=0)
+    for i in range(n):
+        chance = (float(wanted[i]) - low) / (high - low)
+        if binomtest(int(ends[i]), SAMPLE, chance).pvalue < LEVEL / n:
+            raise CheckFailed(
+                f"{trial.scheme} in round {round}: the mean weight of client {i} in {SAMPLE} "
+                f"cohorts is {drawn[:, i].mean():.6g}, its importance {wanted[i]:.6g}."
+            )
+
+
+def check_sums_to_one(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """The weights of every possible cohort sum to 1."""
+    trial = Trial.of(scheme, federation, answer)
+    for round, cohort in _possible_cohorts(trial):
+        total = float(cohort.weights.sum())
+        if not abs(total - 1.0) <= 1e-9:
+            raise CheckFailed(f"{scheme} in round {round}: the weights of a cohort sum to {total}.")
+
+
+def check_exactly_m(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Every possible cohort has m distinct clients (all, where there are fewer)."""
+    trial = Trial.of(scheme, federation, answer)
+    m, present = scheme.parameters["m"], len(federation.present)
+    wanted = present if m == "all" else min(m, present)
+    for round, cohort in _possible_cohorts(trial):
+        if len(cohort) != wanted:
+            raise CheckFailed(
+                f"{scheme} in round {round}: a cohort has {len(cohort)} clients, not {wanted}."
+            )
+
+
+def check_no_worse_than_md(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Var(omega_i) <= p_i (1 - p_i) / m for every client."""
+    trial = Trial.of(scheme, federation, answer)
+    m = scheme.parameters.get("m", len(federation))
+    shares = federation.shares
+    for round, state in trial.states():
+        variance = _variance(trial, state, round)
+        for i in range(len(shares)):
+            p = shares.fraction(i)
+            if not variance[i] <= p * (1 - p) / m + Fraction(1, 10**12):
+                raise CheckFailed(
+                    f"{scheme} in round {round}: the weight of client {i} has variance "
+                    f"{float(variance[i]):.6g}, under MD sampling {float(p * (1 - p) / m):.6g}."
+                )
+
+
+def _variance(trial: Trial, state: Any, round: int) -> Array:
+    design = trial.design(state, round)
+    outcomes = trial.law(state, round) if design is None else enumerated(design)
+    if outcomes is not None:
+        return enumerated_moments(outcomes, len(trial.federation)).variance
+    if design is None:
+        raise NotApplicable("the variance is known neither by a design nor by enumeration")
+    return design.variance()
+
+
+def check_moments(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """What the design says about itself is what all its outcomes say, and what `select` does."""
+    trial = Trial.of(scheme, federation, answer)
+    for round, state in trial.states():
+        design = trial.design(state, round)
+        if design is None:
+            raise NotApplicable("the law is known only after asking")
+        try:
+            check_design(design)
+        except CheckFailed as error:
+            raise CheckFailed(f"{scheme} in round {round}: {error}") from None
+        law, outcomes = trial.law(state, round), enumerated(design)
+        if law is not None and outcomes is not None and not same_law(law, outcomes):
+            raise CheckFailed(f"{scheme} in round {round}: select() does not follow its design.")
+
+
+def check_design(design: Design) -> None:
+    """Mean, variance, covariance, inclusion ... of a design against all of its outcomes.
+
+    A large design is only looked at for consistency.
+    """
+    outcomes = enumerated(design)
+    counts = design.expected_counts()
+    _agrees("the mean", design.mean(), design.value * counts)
+    if outcomes is None:
+        _agrees("the number of clients", design.distinct().mean, design.inclusion().sum())
+        return
+    exact = enumerated_moments(outcomes, design.n)
+    _check_against(design, exact, enumerated_moments(_as_counts(outcomes), design.n))
+    law = all_paths(design.draw, design.n)
+    if law is not None and not same_law(law, outcomes):
+        raise CheckFailed("draw() does not follow the outcomes of enumerate().")
+
+
+def _check_against(design: Design, exact: ExactMoments, counts: ExactMoments) -> None:
+    n = design.n
+    x = np.stack([np.arange(1.0, n + 1), np.cos(np.arange(n))], axis=1)  # (n, 2) any vectors
+    covariance = exact.covariance.astype(np.float64)
+    _agrees("the mean", design.mean(), exact.mean)
+    _agrees("the variance", design.variance(), exact.variance)
+    _agrees("the covariance", design.covariance(), covariance)
+    _agrees("covariance_times(x)", design.covariance_times(x), covariance @ x)
+    _agrees("aggregate_variance(x)", design.aggregate_variance(x), np.sum(x * (covariance @ x)))
+    _agrees("the inclusion", design.inclusion(), exact.inclusion)
+    _agrees("the number of clients", design.distinct(), exact.distinct)
+    _agrees(
+        "the variance of the weight sum", design.weight_sum_variance(), exact.weight_sum_variance
+    )
+    _agrees("the expected counts", design.expected_counts(), counts.mean)
+    _agrees("the variance of the counts", design.count_variance(), counts.variance)
+    if design.alpha is not None:
+        wanted = -design.alpha * np.outer(design.mean(), design.mean())
+        apart = ~np.eye(n, dtype=bool)
+        _agrees("alpha", wanted[apart], covariance[apart])
+
+
+def _agrees(what: str, declared: Any, found: Any) -> None:
+    says, is_ = np.asarray(declared, dtype=np.float64), np.asarray(found).astype(np.float64)
+    if says.shape != is_.shape or not np.allclose(says, is_, rtol=1e-9, atol=1e-12):
+        raise CheckFailed(f"{what} of the design is declared as {says}, but is {is_}.")
+
+
+def _as_counts(outcomes: Outcomes) -> Outcomes:
+    return [(chance, Cohort(c.clients, c.draws.astype(object), c.draws)) for chance, c in outcomes]
+
+
+def same_law(one: Outcomes, other: Outcomes, relabel: Ints | None = None) -> bool:
+    """Whether two lists of outcomes give every cohort the same probability and weights.
+
+    ``relabel[i]`` is what client i of ``one`` is called in ``other``.
+    """
+    first, second = _collect(one, relabel), _collect(other, None)
+    return first.keys() == second.keys() and all(
+        chance == second[cohort][0]
+        and np.allclose(weights, second[cohort][1], rtol=1e-9, atol=1e-12)
+        for cohort, (chance, weights) in first.items()
+    )
+
+
+def _collect(
+    outcomes: Outcomes, relabel: Ints | None
+) -> dict[tuple[tuple[int, int], ...], tuple[Fraction, Floats]]:
+    """Clients with their draws -> probability and weights."""
+    found: dict[tuple[tuple[int, int], ...], tuple[Fraction, Floats]] = {}
+    for chance, cohort in outcomes:
+        names = cohort.clients if relabel is None else relabel[cohort.clients]
+        order = np.argsort(names)
+        key = tuple(zip(names[order].tolist(), cohort.draws[order].tolist(), strict=True))
+        before, _ = found.get(key, (Fraction(0), None))
+        found[key] = before + chance, cohort.weights[order].astype(np.float64)
+    return found
+
+
+def _possible_cohorts(trial: Trial) -> Iterable[tuple[int, Cohort]]:
+    """(round, cohort): all that can come out, or some."""
+    for round, state in trial.states():
+        law = trial.law(state, round)
+        some = trial.sample(state, round, None, LOOK) if law is None else [c for _, c in law]
+        yield from ((round, cohort) for cohort in some)
+
+
+def _weights(cohorts: list[Cohort], n: int) -> Floats:  # (cohorts, n)
+    out = np.zeros((len(cohorts), n))
+    for row, cohort in zip(out, cohorts, strict=True):
+        row[cohort.clients] = cohort.weights
+    return out
+
+
+def _without_largest(federation: Federation) -> Ints:
+    largest = int(np.argmax(federation.importance))
+    return np.setdiff1d(federation.present, [largest])
+
+
+def _are_fractions(outcomes: Outcomes) -> bool:
+    return all(isinstance(w, Fraction) for _, cohort in outcomes for w in cohort.weights)
+
+
+CLAIM_CHECKS: dict[Claim, Check] = {
+    Claim.UNBIASED: check_unbiased,
+    Claim.SUMS_TO_ONE: check_sums_to_one,
+    Claim.EXACTLY_M: check_exactly_m,
+    Claim.NO_WORSE_THAN_MD: check_no_worse_than_md,
+}
+"""How each claim is proved."""

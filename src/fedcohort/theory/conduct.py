@@ -1,0 +1,316 @@
+"""How every scheme must behave, whatever it claims: the second half of the checks.
+
+Deciding changes nothing, the same seed gives the same cohorts everywhere, names and arrival
+order do not matter, only available clients are chosen, only declared signals are asked, and
+parameters outside their declared ranges are refused in one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core import store
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Answer, Ask, converse
+from fedcohort.core.errors import (
+    BadParameter,
+    CannotAsk,
+    CheckFailed,
+    UndeclaredSignal,
+    UnknownName,
+)
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import Labels, Maybe, constraints
+from fedcohort.core.scheme import Citation, Moment, Scheme
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Ints
+from fedcohort.theory.claims import NotApplicable, same_law
+from fedcohort.theory.replay import elsewhere, fingerprint, first_cohorts
+from fedcohort.theory.trial import SETTLED, Trial
+
+ROUNDS = 2 * SETTLED
+DRAWS = 5
+"""Cohorts drawn for each set of available clients."""
+
+
+def check_declaration(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """A frozen dataclass with a name, a citation, and a range for every parameter."""
+    cls = type(scheme)
+    wrong = (
+        "is not a frozen dataclass"
+        if not _is_frozen(cls)
+        else "has no name of small letters, digits and hyphens"
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", getattr(cls, "name", ""))
+        else "has no `paper`, a Citation"
+        if not isinstance(getattr(cls, "paper", None), Citation)
+        else "has a State that is not a frozen dataclass"
+        if not _is_frozen(cls.State)
+        else None
+    )
+    if wrong:
+        raise CheckFailed(f"{cls.__name__} {wrong}.")
+    undeclared = set(scheme.parameters) - set(constraints(cls))
+    if undeclared:
+        raise CheckFailed(
+            f"{scheme.name}: the parameter '{min(undeclared)}' declares no range; "
+            "write Annotated[int, Whole(1)] or the like."
+        )
+
+
+def _is_frozen(cls: type) -> bool:
+    return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
+
+
+def check_parameters(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Values outside the declared ranges are refused, by a sentence that names all there is."""
+    cls, good = type(scheme), dict(scheme.parameters)
+    for name, constraint in constraints(cls).items():
+        for bad in constraint.bad_examples():
+            try:
+                cls.build(**{**good, name: bad})
+            except BadParameter as error:
+                sentence = str(error)
+                if not all(word in sentence for word in (f"'{name}'", scheme.name, repr(bad))):
+                    raise CheckFailed(
+                        f"{scheme.name}: the error for {name}={bad!r} does not name parameter, "
+                        f"scheme and value: {sentence}"
+                    ) from None
+            else:
+                raise CheckFailed(f"{scheme.name} accepts {name}={bad!r}, not {constraint}.")
+    try:
+        cls.build(**{**good, "no_such_parameter": 1})
+    except UnknownName:
+        return
+    raise CheckFailed(f"{scheme.name} accepts a parameter that it does not have.")
+
+
+def check_cohorts(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Clients ascending and distinct, all of them available, weights finite; whoever is there."""
+    trial = Trial.of(scheme, federation, answer)
+    refused: BadParameter | None = None
+    drawn = 0
+    for round, state in trial.states():
+        for available in _subsets(federation):
+            try:
+                for cohort in trial.sample(state, round, available, DRAWS):
+                    _check_cohort(trial, round, cohort, available)
+                    drawn += 1
+            except BadParameter as error:  # a scheme may refuse those who are left
+                refused = error
+    if drawn == 0 and refused is not None:
+        raise refused
+
+
+def _check_cohort(trial: Trial, round: int, cohort: object, available: Ints | None) -> None:
+    who = f"{trial.scheme} in round {round}"
+    if not isinstance(cohort, Cohort):
+        raise CheckFailed(f"{who}: select() gives a {type(cohort).__name__}, not a Cohort.")
+    here = trial.federation.among(available).present
+    strangers: list[int] = np.setdiff1d(cohort.clients, here).tolist()
+    if strangers:
+        raise CheckFailed(
+            f"{who}: client {strangers[0]} is chosen, but only {here.tolist()} can be."
+        )
+    if np.any(np.diff(cohort.clients) <= 0):
+        raise CheckFailed(f"{who}: the clients {cohort.clients} are not ascending and distinct.")
+    if not np.all(np.isfinite(cohort.weights.astype(np.float64))):
+        raise CheckFailed(f"{who}: the weights {cohort.weights} are not all finite.")
+    if np.any(cohort.draws < 1):
+        raise CheckFailed(f"{who}: a client of the cohort was drawn {cohort.draws.min()} times.")
+
+
+def _subsets(federation: Federation) -> Iterator[Ints | None]:
+    """Everyone, one alone, all but one, and some at random."""
+    n, rng = len(federation), stream(0, "subsets")
+    yield None
+    for i in federation.present[:6]:
+        yield np.array([i])
+        if n > 1:
+            yield np.setdiff1d(np.arange(n), [i])
+    for _ in range(10):
+        some = np.flatnonzero(rng.random(n) < 0.5)
+        if len(np.intersect1d(some, federation.present)):  # a scheme is not asked about nobody
+            yield some
+
+
+def check_pure(scheme: Scheme[Any], federation: Federation, answer: Answer | None = None) -> None:
+    """`select` changes nothing and `observe` makes a new state: nothing is written in place."""
+    trial = Trial.of(scheme, federation, answer)
+    for round, state in trial.states():
+        before = _snapshot(state, federation)
+        cohort, again = trial.select(state, round), trial.select(state, round)
+        if cohort != again:
+            raise CheckFailed(f"{scheme} in round {round}: select() twice gives two cohorts.")
+        if _snapshot(state, federation) != before:
+            raise CheckFailed(f"{scheme} in round {round}: select() changes state or federation.")
+        trial.observe(state, cohort)
+        if _snapshot(state, federation) != before:
+            raise CheckFailed(f"{scheme} in round {round}: observe() changes the state in place.")
+
+
+def _snapshot(state: Any, federation: Federation) -> list[bytes]:
+    header, arrays = store.pack(state, "")
+    arrays["parts"] = federation.shares.parts
+    if federation.sizes is not None:
+        arrays["sizes"] = federation.sizes
+    return [repr(sorted(header.items())).encode()] + [
+        repr(a.tolist()).encode() if a.dtype == object else a.tobytes() for a in arrays.values()
+    ]
+
+
+def check_deterministic(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """The same seed gives the same cohorts, here again and in another process."""
+    trial = Trial.of(scheme, federation, answer)
+    first = fingerprint(first_cohorts(trial, ROUNDS))
+    if fingerprint(first_cohorts(trial, ROUNDS)) != first:
+        raise CheckFailed(f"{scheme}: the same seed gives other cohorts the second time.")
+    other = elsewhere(scheme, federation, answer, ROUNDS)
+    if other is None:
+        raise NotApplicable("a class or function made inside another cannot be sent elsewhere")
+    if other != first:
+        raise CheckFailed(f"{scheme}: the same seed gives other cohorts in another process.")
+
+
+def check_state(scheme: Scheme[Any], federation: Federation, answer: Answer | None = None) -> None:
+    """A state that was written to a file and read back continues bit for bit."""
+    trial = Trial.of(scheme, federation, answer)
+    *_, (_, state) = trial.rounds(trial.start(), 0, SETTLED)
+    if not isinstance(state, scheme.State):
+        raise CheckFailed(
+            f"{scheme}: the state is a {type(state).__name__}, not the State of the class."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.npz"
+        try:
+            header, arrays = store.pack(state, "state.")
+            store.save(path, {"kind": "state", "state": header}, arrays)
+            loaded, arrays = store.load(path, "state")
+            restored: Any = store.unpack(scheme.State, loaded["state"], arrays, "state.")
+        except (TypeError, ValueError) as error:
+            raise CheckFailed(f"{scheme}: the state cannot be saved and loaded: {error}.") from None
+    here, there = (
+        fingerprint([cohort for cohort, _ in trial.rounds(begin, SETTLED, SETTLED)])
+        for begin in (state, restored)
+    )
+    if here != there:
+        raise CheckFailed(f"{scheme}: a state that was saved and loaded gives other cohorts.")
+
+
+def check_arrival(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Other names, in another order of arrival, give the same cohorts."""
+    n, rng = len(federation), stream(0, "arrival")
+    trial = Trial.of(scheme, federation, answer)
+    names = [f"client {i:06d}" for i in range(n)]
+    values: Array = federation.importance if federation.sizes is None else federation.sizes
+    keyword = "importance" if federation.sizes is None else "sizes"
+    found = []
+    for order in (np.arange(n), rng.permutation(n)):
+        ids = [names[i] for i in order]
+        arrived = Federation(**{keyword: values[order]}, ids=ids)
+        found.append(fingerprint(first_cohorts(replace(trial, federation=arrived), ROUNDS)))
+    if found[0] != found[1]:
+        raise CheckFailed(f"{scheme}: the cohorts depend on the order in which clients arrive.")
+
+
+def check_equivariant(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Clients that change places change places in the law, and nothing else happens.
+
+    Where sizes are equal a scheme may break ties by position, so they must differ here.
+    """
+    n, parts = len(federation), federation.shares.parts
+    if n < 2 or len(set(parts.tolist())) < n:
+        raise NotApplicable("clients of equal size may be told apart by their position")
+    place = np.roll(np.arange(n), 1)  # place[j]: who stands at j now
+    trial = Trial.of(scheme, federation, answer)
+    moved = Trial(
+        _moved_parameters(scheme, place),
+        Federation.restored(
+            parts[place], None if federation.sizes is None else federation.sizes[place], n
+        ),
+        lambda ask: trial.answer(Ask(ask.signal, place[ask.clients])),
+    )
+    law, other = trial.law(trial.start()), moved.law(moved.start())
+    if law is None or other is None:
+        raise NotApplicable("the law cannot be enumerated")
+    if not same_law(other, law, relabel=place):
+        if _start_is_random(trial):
+            raise NotApplicable("the state before the first round is random, hence the law")
+        raise CheckFailed(f"{scheme}: the law depends on the positions of the clients.")
+
+
+def _moved_parameters(scheme: Scheme[Any], place: Ints) -> Scheme[Any]:
+    """The same scheme, with parameters that hold one entry per client moved along."""
+    moved: dict[str, Any] = {}
+    for name, constraint in constraints(type(scheme)).items():
+        inner = constraint.inner if isinstance(constraint, Maybe) else constraint
+        value = scheme.parameters[name]
+        if isinstance(inner, Labels) and value is not None and len(value) == len(place):
+            moved[name] = tuple(value[i] for i in place)
+    return replace(scheme, **moved)  # type: ignore[type-var]
+
+
+def _start_is_random(trial: Trial) -> bool:
+    states = [replace(trial, seed=seed).start() for seed in range(3)]
+    pictures = [_snapshot(state, trial.federation) for state in states]
+    return any(picture != pictures[0] for picture in pictures)
+
+
+def check_signals(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Only declared signals are asked for and read, and a scheme that asks says so."""
+    trial = Trial.of(scheme, federation, answer)
+    try:
+        state = trial.start()
+        cohort = trial.select(state)
+    except UndeclaredSignal as error:
+        raise CheckFailed(str(error)) from None
+    try:
+        trial.observe(state, cohort)
+    except KeyError as error:
+        raise CheckFailed(
+            f"{scheme} reads the reply {error} without listing it in `listens`."
+        ) from (None)
+    talks: dict[str, Callable[[], Any]] = {
+        "start": lambda: scheme.start(federation, stream(0, "start")),
+        "select": lambda: scheme.select(state, federation, Moment(), stream(0, "select")),
+    }
+    for where, talk in talks.items():
+        if _asks(talk(), trial):
+            _refused(UndeclaredSignal, talk(), trial.answer, frozenset(), f"{scheme}.{where}")
+            _refused(CannotAsk, talk(), None, scheme.asks, f"{scheme}.{where}")
+
+
+def _asks(talk: Any, trial: Trial) -> bool:
+    heard: list[Ask] = []
+    converse(talk, trial.answer, trial.scheme.asks, lambda ask, rows: heard.append(ask))
+    return bool(heard)
+
+
+def _refused(
+    error: type[Exception], talk: Any, answer: Answer | None, declared: Any, who: str
+) -> None:
+    try:
+        converse(talk, answer, declared)
+    except error:
+        return
+    raise CheckFailed(f"{who} goes on although {error.__name__} should have stopped it.")
