@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class Signal:
         Whether asking costs a download of the model.
     nbytes
         The size of one answer.
+    secrecy
+        What secure aggregation can do about it: ``"shown"``, the server sees every answer,
+        while updates may still be hidden; ``"summed"``, only the sum over clients is used, so
+        the answers can be securely aggregated, too; ``"update"``, the answer is a client's own
+        update or made of it, which is what secure aggregation exists to hide.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Signal:
     measure: Callable[[Any], Any]
     needs_model: bool = False
     nbytes: Callable[[Array], int] = row_bytes
+    secrecy: Literal["shown", "summed", "update"] = "shown"
 
     def __repr__(self) -> str:
         return f"<signal {self.name}>"
@@ -71,7 +77,11 @@ LABEL_HISTOGRAM = Signal(
     "label_histogram", "how many samples of each class", lambda client: client.label_counts
 )
 UPDATE = Signal(
-    "update", "the model update, hence much of the data", lambda client: client.update(), True
+    "update",
+    "the model update, hence much of the data",
+    lambda client: client.update(),
+    True,
+    secrecy="update",
 )
 UPDATE_NORM = Signal(
     "update_norm",

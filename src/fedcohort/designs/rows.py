@@ -147,11 +147,12 @@ class Rows(Design):
     def entries(self) -> Entries:
         """The non-zero probabilities, segments split where they cross from row to row."""
         cuts = np.arange(1, self.rows).astype(self.cumulative.dtype) * self.width
-        ends = np.unique(np.concatenate([self.cumulative, cuts]))
+        inside = np.searchsorted(self.cumulative, cuts)  # the segment that each cut divides
+        ends = np.insert(self.cumulative, inside, cuts)
+        segment = np.insert(np.arange(len(self.cumulative)), inside, inside)
         starts = np.concatenate([np.zeros(1, ends.dtype), ends[:-1]])
         some = ends > starts
-        starts, ends = starts[some], ends[some]
-        segment = np.searchsorted(self.cumulative, starts, side="right")
+        starts, ends, segment = starts[some], ends[some], segment[some]
         clients = segment if self.clients is None else self.clients[segment]
         return Entries((starts // self.width).astype(np.int64), clients, ends - starts)
 
@@ -167,8 +168,9 @@ class Rows(Design):
         return out
 
     def count_variance(self) -> Floats:
-        r = self.matrix
-        out: Floats = self.repeats * np.asarray((r - r.multiply(r)).sum(axis=0))
+        r = self.matrix.copy()
+        r.data = r.data * (1.0 - r.data)
+        out: Floats = self.repeats * np.asarray(r.sum(axis=0))
         return out
 
     def count_covariance_times(self, x: Floats) -> Floats:
