@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks import MLP, Softmax, classifier, layers, plain
+from fedcohort.simulation.tasks import MLP, Softmax, classifier, layers, plain, training
 from fedcohort.simulation.work import LocalWork
 
 KINDS = [Softmax, MLP]
@@ -125,6 +126,15 @@ def test_single_precision_is_close(kind: type[Softmax] | type[MLP]) -> None:
     moved = single.updates(model(single), np.array([4]), work, [philox(1)])
     exact = double.updates(model(double), np.array([4]), work, [philox(1)])
     np.testing.assert_allclose(moved, exact, atol=2e-6)
+
+
+def test_clients_that_train_together_have_batches_of_like_width() -> None:
+    shapes = [(3, 10), (9, 50), (2, 40), (7, 8), (5, 50), (1, 5)]  # steps, width
+    drawn = [(i, np.zeros(s, dtype=np.int64), np.full(s[0], s[1])) for i, s in enumerate(shapes)]
+    together = [[item[0] for item in group] for group in training.groups(drawn, lambda *_: 9)]
+    assert together == [[1, 4, 2], [3, 0], [5]]
+    alone = list(training.groups(drawn, lambda *_: 1))
+    assert sorted(len(group) for group in alone) == [1] * 6
 
 
 def test_which_form_pays() -> None:
@@ -244,6 +254,26 @@ def test_initial_models() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_flat_model_has_the_order_of_torch(kind: type[Softmax] | type[MLP]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    task = build(kind, dtype=np.float32)
+    linear = [torch.nn.Linear(*widths) for widths in itertools.pairwise(task.widths)]
+    hidden = [torch.nn.ReLU(), linear[-1]] if kind is MLP else []
+    network = torch.nn.Sequential(linear[0], *hidden)
+    theta = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()
+    x, y = local(task, 4)
+    scores = network(torch.from_numpy(np.ascontiguousarray(x)))
+    expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(y)).detach()
+    assert task.losses(theta, np.array([4]))[0] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_ties_go_to_the_first_class() -> None:
+    scores = philox(0).integers(0, 3, (4, 5, 300)).astype(np.float32)  # many ties
+    y = philox(1).integers(0, 5, 300)
+    assert (classifier._correct(scores, y) == (scores.argmax(axis=1) == y)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_from_partition(kind: type[Softmax] | type[MLP]) -> None:
     @dataclasses.dataclass(frozen=True)
     class Data:
@@ -274,8 +304,8 @@ def test_divergence_is_visible_and_harms_no_other_row(kind: type[Softmax] | type
     moved = task.updates(theta, np.array([0, 1]), LocalWork(lr=1.0), [philox(0), philox(1)])
     assert not np.isfinite(moved[0]).all()
     assert np.isfinite(moved[1]).all()
-    huge = np.full((1, task.dimension), 1e30) * philox(0).standard_normal(task.dimension)
-    assert task.evaluate(huge).train_loss[0] == math.inf
+    huge = np.array([[1e30], [1e300]]) * philox(0).standard_normal(task.dimension)
+    assert task.evaluate(huge).train_loss.tolist() == [math.inf, math.inf]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from fedcohort.simulation.work import LocalWork
 GRAM_BYTES = 256 << 20  # the default limit on what Gram matrices may hold
 
 _TRAIN_BYTES = 16 << 20  # what a group of clients that train together may hold
+_PLAN_BYTES = 32  # per row of a batch: its place, its weight and its label
 _WIDE = 1024  # columns of one product in an evaluation: models side by side
 _TILE = 1 << 20  # entries of such a product: rows times columns
 _MERGE = 512  # samples: clients with fewer are evaluated together
@@ -88,11 +89,12 @@ class Classifier(Task):
                     self._flatten(changes, updates, [position for position, _, _ in group])
         return updates
 
-    def _most(self, width: int, gram: bool) -> int:
-        """The clients that train together on batches of a width."""
+    def _most(self, steps: int, width: int, gram: bool) -> int:
+        """The clients that train together on so many batches of a width."""
         outputs, inputs = self._shapes[0]
-        entries = width * (outputs if gram else inputs) + (0 if gram else 2 * outputs * inputs)
-        return max(1, _TRAIN_BYTES // (entries * self.samples.x.itemsize))
+        entries = 2 * width * outputs if gram else width * inputs + 2 * outputs * inputs
+        plan = _PLAN_BYTES * steps * width
+        return max(1, _TRAIN_BYTES // (entries * self.samples.x.itemsize + plan))
 
     def _train(self, plan: Plan, layers: list[Array], work: LocalWork, gram: bool) -> list[Array]:
         """The change of each layer, (k, outputs, inputs + 1), of the clients of a plan."""
@@ -171,7 +173,7 @@ class Classifier(Task):
         test_loss, accuracy = np.zeros(len(thetas)), np.zeros(len(thetas))
         for some in self._together(len(thetas)):
             for part, scores in self._tiles(self._layers(thetas[some]), x):
-                accuracy[some] += (scores.argmax(axis=1) == y[part]).sum(axis=1)
+                accuracy[some] += _correct(scores, y[part]).sum(axis=1)
                 test_loss[some] += _cross_entropy(scores, y[part]).sum(axis=1, dtype=np.float64)
         return Evaluation(train_loss, test_loss / len(y), accuracy / len(y))
 
@@ -195,11 +197,11 @@ class Classifier(Task):
         layers, at = [], 0
         for outputs, inputs in self._shapes:
             layer = np.empty((len(thetas), outputs, inputs), dtype=self.samples.x.dtype)
-            weights = thetas[:, at : at + outputs * (inputs - 1)]
-            at += outputs * (inputs - 1)
-            layer[:, :, :-1] = weights.reshape(len(thetas), outputs, inputs - 1)
-            layer[:, :, -1] = thetas[:, at : at + outputs]
-            at += outputs
+            end = at + outputs * (inputs - 1)
+            weights = thetas[:, at:end].reshape(len(thetas), outputs, inputs - 1)
+            with np.errstate(over="ignore"):  # to infinity, and so is the loss
+                layer[:, :, :-1], layer[:, :, -1] = weights, thetas[:, end : end + outputs]
+            at = end + outputs
             layers.append(layer)
         return layers
 
@@ -243,6 +245,24 @@ def _scores(layers: list[Array], x: Array) -> Array:
         return np.asarray(scores)
 
 
+def _right(scores: Array, y: Ints) -> Array:
+    """The score of the right class of each sample, (T, C, R) -> (T, R)."""
+    flat = scores.reshape(len(scores), -1)
+    return flat.take(y * len(y) + np.arange(len(y)), axis=1)
+
+
+def _correct(scores: Array, y: Ints) -> Array:
+    """Whether the right class is the first with the highest score, (T, C, R) -> (T, R).
+
+    That is ``scores.argmax(axis=1) == y``, which numpy does slowly along such an axis.
+    """
+    highest = scores.max(axis=1)
+    correct = _right(scores, y) == highest
+    for label in range(scores.shape[1] - 1):
+        correct &= (scores[:, label] < highest) | (y <= label)
+    return np.asarray(correct)
+
+
 def _cross_entropy(scores: Array, y: Ints) -> Array:
     """The loss of each sample, (T, C, R) -> (T, R), infinite where it overflows.
 
@@ -250,7 +270,7 @@ def _cross_entropy(scores: Array, y: Ints) -> Array:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scores -= scores.max(axis=1, keepdims=True)
-        right = scores[:, y, np.arange(len(y))]
+        right = _right(scores, y)
         np.exp(scores, out=scores)
         values = np.log(scores.sum(axis=1)) - right
     np.copyto(values, np.inf, where=np.isnan(values))
@@ -264,7 +284,7 @@ def _gradient_sum(layers: list[Array], x: Array, y: Ints) -> list[Array]:
         z = layers[0] @ x.T  # (h, R)
         given = np.concatenate([np.maximum(z, 0), ones])  # (h + 1, R)
         scores = z if len(layers) == 1 else layers[1] @ given  # (C, R)
-        softmax_error(scores, 0, ones[0], y * len(y) + np.arange(len(y)))
+        softmax_error(scores, ones[0], y)
         if len(layers) == 1:
             return [scores @ x]
         error = (layers[1][:, :-1].T @ scores) * (z > 0)

@@ -33,14 +33,14 @@ _GATHER_BYTES = 1 << 20  # samples copied at a time: what stays in a core's cach
 
 @dataclass(frozen=True)
 class Plan:
-    """Who trains on which rows, for k clients, T steps and at most B rows a step.
+    """Who trains on which rows, for T steps of k clients on at most B rows each.
 
     Clients with more steps come first, so that those at work in a step are a prefix.
     """
 
     clients: Ints  # (k,)
-    rows: Ints  # (k, T, B) positions in the client's data; 0 where padded
-    weights: Array  # (k, T, B) one over the length of the batch; 0 where padded
+    rows: Ints  # (T, k, B) positions in the client's data; 0 where padded
+    weights: Array  # (T, k, B) one over the length of the batch; 0 where padded
     active: Ints  # (T,) how many clients, of the first, make step t
 
 
@@ -61,12 +61,12 @@ class Direct:
     """One matrix of weights per client."""
 
     def __init__(self, samples: Samples, plan: Plan, start: Array, work: LocalWork) -> None:
-        k, self._steps, self._batch = plan.rows.shape
+        _, k, batch = plan.rows.shape
         self._plan, self._x, self._start, self._work = plan, samples.x, start, work
-        self._rows = plan.rows + samples.starts[plan.clients][:, None, None]
+        self._rows = plan.rows + samples.starts[plan.clients][:, None]
         self._weights = np.repeat(start[None], k, axis=0)  # (k, h, d + 1)
         self._gradients = np.empty_like(self._weights)
-        step_bytes = k * self._batch * start.shape[1] * start.itemsize
+        step_bytes = k * batch * start.shape[1] * start.itemsize
         self._chunk = max(1, _GATHER_BYTES // max(step_bytes, 1))
         self._gathered = np.empty(0)
 
@@ -74,9 +74,9 @@ class Direct:
         """See `Layer.forward`."""
         active, at = self._plan.active[step], step % self._chunk
         if at == 0:  # fetch the samples of several steps at once
-            rows = self._rows[:active, step : step + self._chunk]
-            self._gathered = np.take(self._x, rows, axis=0)  # (active, chunk, B, d + 1)
-        self._samples = self._gathered[:active, at]
+            rows = self._rows[step : step + self._chunk, :active]
+            self._gathered = self._x.take(rows, axis=0)  # (chunk, active, B, d + 1)
+        self._samples = self._gathered[at, :active]
         return np.asarray(self._samples @ self._weights[:active].swapaxes(1, 2))
 
     def descend(self, step: int, error: Array) -> None:
@@ -101,7 +101,7 @@ class Gram:
     ) -> None:
         self._plan, self._start, self._work = plan, start, work
         self._x = [samples.x[samples.of(int(client))] for client in plan.clients]
-        k, _, batch = plan.rows.shape
+        _, k, batch = plan.rows.shape
         sizes = [len(x) for x in self._x]
         self._firsts = np.concatenate([[0], np.cumsum(sizes)])
         total, outputs = int(self._firsts[-1]), len(start)
@@ -109,8 +109,8 @@ class Gram:
         self._given = np.zeros((total + 1, outputs), dtype=start.dtype)  # X W_0^T
         self._shares = np.ones((k, 1, 1), dtype=start.dtype)  # s
         self._multiples = np.zeros_like(self._given)  # a
-        places = plan.rows + self._firsts[:-1][:, None, None]
-        self._places = np.where(plan.weights > 0, places, total)  # (k, T, B)
+        places = plan.rows + self._firsts[:-1][:, None]
+        self._places = np.where(plan.weights > 0, places, total)  # (T, k, B)
         self._outputs = np.empty((k, batch, outputs), dtype=start.dtype)
         # All clients share the memory that rows of K are copied to, so that it stays in cache.
         memory = np.empty(batch * max(sizes), dtype=start.dtype)
@@ -124,12 +124,12 @@ class Gram:
     def forward(self, step: int) -> Array:
         """See `Layer.forward`."""
         active = self._plan.active[step]
-        rows = self._plan.rows[:active, step]
+        rows = self._plan.rows[step, :active]
         # mode="clip" only spares numpy a copy: all rows are in range.
         for chosen, (gram, gathered, multiples, output) in zip(rows, self._views, strict=False):
             gram.take(chosen, axis=0, out=gathered, mode="clip")
             np.matmul(gathered, multiples, out=output)
-        given = self._given.take(self._places[:active, step], axis=0)
+        given = self._given.take(self._places[step, :active], axis=0)
         if self._work.decay or self._work.mu:
             given *= self._shares[:active]
         outputs = self._outputs[:active]
@@ -143,15 +143,16 @@ class Gram:
             keep = 1 - work.lr * (work.decay + work.mu)
             self._multiples[: self._firsts[active]] *= keep
             self._shares[:active] = keep * self._shares[:active] + work.lr * work.mu
-        places = self._places[:active, step]
+        places = self._places[step, :active]
         self._multiples[places] = self._multiples.take(places, axis=0) - error
 
     def change(self) -> Array:
         """See `Layer.change`."""
-        change = (self._shares - 1) * self._start  # (k, h, d + 1)
-        for i, x in enumerate(self._x):
-            part = slice(self._firsts[i], self._firsts[i + 1])
-            change[i] += self._multiples[part].T @ x
+        change = np.empty((len(self._x), *self._start.shape), dtype=self._start.dtype)
+        for x, (_, _, multiples, _), out in zip(self._x, self._views, change, strict=True):
+            np.matmul(multiples.T, x, out=out)
+        if self._work.decay or self._work.mu:
+            change += (self._shares - 1) * self._start
         return change
 
 

@@ -100,7 +100,7 @@ def is_integer(value: object) -> bool:
 
 def unpack(
     dataset: Dataset, partition: Partition
-) -> tuple[Array, Array, Array, Array, Sequence[Array], int]:
+) -> tuple[Array, Array, Array | None, Array | None, Sequence[Array], int]:
     """The first six arguments of `Softmax` and `MLP`."""
     train = dataset.x_train, dataset.y_train
     return *train, dataset.x_test, dataset.y_test, partition.clients, dataset.classes
