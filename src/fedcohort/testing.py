@@ -172,8 +172,9 @@ def run_check(
             silent = silent or str(reason)
         except BadParameter as refusal:  # a scheme may refuse a federation, but not all
             silent = silent or f"refused '{case}': {refusal}"
-        except (CheckFailed, FedcohortError, ArithmeticError, LookupError, ValueError) as error:
-            detail = f"On '{case}': {error}"
+        except Exception as error:  # a crash is a failure like any other
+            kind = "" if isinstance(error, FedcohortError) else f"{type(error).__name__}: "
+            detail = f"On '{case}': {kind}{error}"
             if stop:
                 raise CheckFailed(detail) from error
             return Result(name, False, detail, time.perf_counter() - begun)

@@ -221,11 +221,14 @@ def check_arrival(
     values: Array = federation.importance if federation.sizes is None else federation.sizes
     keyword = "importance" if federation.sizes is None else "sizes"
     found = []
-    for order in (np.arange(n), rng.permutation(n)):
-        ids = [names[i] for i in order]
-        arrived = Federation(**{keyword: values[order]}, ids=ids)
+    for ids, order in ((None, np.arange(n)), (names, np.arange(n)), (names, rng.permutation(n))):
+        arrived = Federation(
+            **{keyword: values[order]}, ids=None if ids is None else [ids[i] for i in order]
+        )
         found.append(fingerprint(first_cohorts(replace(trial, federation=arrived), ROUNDS)))
     if found[0] != found[1]:
+        raise CheckFailed(f"{scheme}: the cohorts depend on the names of the clients.")
+    if found[1] != found[2]:
         raise CheckFailed(f"{scheme}: the cohorts depend on the order in which clients arrive.")
 
 
@@ -246,7 +249,7 @@ def check_equivariant(
         Federation.restored(
             parts[place], None if federation.sizes is None else federation.sizes[place], n
         ),
-        lambda ask: trial.answer(Ask(ask.signal, place[ask.clients])),
+        lambda ask: trial.answer(replace(ask, clients=place[ask.clients])),
     )
     law, other = trial.law(trial.start()), moved.law(moved.start())
     if law is None or other is None:

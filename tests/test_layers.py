@@ -1,0 +1,164 @@
+"""The shape of the package, read off its source: imports go down only, and nothing unsafe.
+
+Each line of ``MAY_IMPORT`` says what a package or module may import of ours. What a file imports
+inside a function counts as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "fedcohort"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+MATHS = {"maths"}
+CORE = {"core"}
+DESIGNS = {*CORE, *MATHS, "designs"}
+SCHEMES = {*DESIGNS, "schemes"}
+THEORY = {*SCHEMES, "ledger", "theory"}
+SELECTOR = {*SCHEMES, "ledger", "selector"}
+SIMULATION = {*SELECTOR, "theory", "privacy", "server", "data", "simulation"}
+REPORT = {*SIMULATION, "report"}
+RECIPES = {*REPORT, "recipes"}
+ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "maths": MATHS,
+    "core": CORE,
+    "designs": DESIGNS,
+    "schemes": SCHEMES,
+    "privacy": {*CORE, *MATHS, "privacy"},
+    "theory": THEORY,
+    "ledger": {*CORE, "ledger"},
+    "server": {*DESIGNS, "server"},
+    "selector": SELECTOR,
+    "data": {*CORE, *MATHS, "data"},
+    "simulation": SIMULATION,
+    "report": REPORT,
+    "recipes": RECIPES,
+    "testing": {*SELECTOR, "theory", "testing"},
+    "adapters": ALL - {"flower", "cli"},
+    "flower": ALL - {"cli"},
+    "cli": ALL,
+    "__init__": ALL - {"cli"},
+    "__main__": ALL,
+}
+VERSION = {"__version__"}
+"""What any layer above the core may take from the package itself."""
+GLOBAL_NUMPY = {"seed", "rand", "randn", "randint", "random", "choice", "shuffle", "permutation"}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}
+FORBIDDEN_CALLS = {"eval", "exec", "joblib.load", "yaml.load", "torch.load", "pickle.load"}
+
+
+def layer(path: Path) -> str:
+    """The package or module directly below fedcohort that a file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(module, name) of every import of a file; the name is empty for ``import module``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def ours(tree: ast.AST) -> Iterator[str]:
+    """The layers of ours that a file imports."""
+    for module, name in imported(tree):
+        if module == "fedcohort" and name not in VERSION:
+            is_part = (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").is_file()
+            yield name if is_part else "__init__"
+        elif module.startswith("fedcohort."):
+            yield module.split(".")[1]
+
+
+def problems(path: Path, source: str) -> list[str]:
+    """What is wrong with a file; a function of its text, so that defects can be planted."""
+    tree = ast.parse(source)
+    here = layer(path)
+    found = [
+        f"{here} must not import {there}" for there in ours(tree) if there not in MAY_IMPORT[here]
+    ]
+    for module, name in imported(tree):
+        top = module.split(".")[0]
+        if top in FORBIDDEN_MODULES:
+            found.append(f"{module} is not used here")
+        if here == "core" and top not in {*sys.stdlib_module_names, "numpy", "fedcohort"}:
+            found.append(f"core imports numpy and the standard library only, not {top}")
+        if here == "maths" and top == "fedcohort" and not module.startswith("fedcohort.maths"):
+            found.append("maths knows nothing of ours")
+        if top == "flwr" and here != "flower":
+            found.append("flwr is imported in flower/ only")
+        if here == "schemes" and module.startswith("fedcohort.schemes") and path.stem != "__init__":
+            found.append(f"a scheme must not import another ({module}.{name})")
+    return found + list(_unsafe(tree))
+
+
+def _unsafe(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in FORBIDDEN_CALLS:
+                yield f"{called}() can run what it reads"
+            if called in {f"{np}.random.{f}" for np in ("np", "numpy") for f in GLOBAL_NUMPY}:
+                yield f"{called}() uses the global generator"
+            if called in {"np.load", "numpy.load"} and not any(
+                word.arg == "allow_pickle" and ast.unparse(word.value) == "False"
+                for word in node.keywords
+            ):
+                yield "np.load() needs allow_pickle=False"
+            if called.endswith("default_rng") and not node.args and not node.keywords:
+                yield "a generator without a seed cannot be replayed"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_layers(path: Path) -> None:
+    assert problems(path, path.read_text(encoding="utf-8")) == []
+
+
+def test_privacy_never_sees_the_simulator() -> None:
+    # Directly by the table; and not through what it imports either.
+    reached, waiting = set[str](), ["privacy"]
+    while waiting:
+        here = waiting.pop()
+        reached.add(here)
+        waiting += sorted(MAY_IMPORT[here] - reached)
+    assert "simulation" not in reached
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("core/federation.py", "import scipy"),
+        ("core/federation.py", "from fedcohort.designs import Rows"),
+        ("core/federation.py", "from fedcohort.maths.draws import below"),
+        ("maths/draws.py", "from fedcohort.core.errors import BadInput"),
+        ("designs/rows.py", "from fedcohort.schemes import scheme"),
+        ("schemes/md.py", "from fedcohort.schemes.uniform import Uniform"),
+        ("schemes/md.py", "from fedcohort import Selector"),
+        ("privacy/client.py", "from fedcohort.simulation import simulate"),
+        ("selector.py", "def f():\n    from fedcohort.simulation import simulate"),
+        ("theory/moments.py", "from fedcohort.selector import Selector"),
+        ("simulation/engine.py", "import flwr.server"),
+        ("simulation/engine.py", "import pickle"),
+        ("simulation/engine.py", "import random"),
+        ("data/files.py", "np.load('x.npy')"),
+        ("data/files.py", "np.load('x.npy', allow_pickle=True)"),
+        ("data/files.py", "joblib.load('x')"),
+        ("data/files.py", "yaml.load('x')"),
+        ("cli/demo.py", "eval('1')"),
+        ("simulation/engine.py", "np.random.shuffle(x)"),
+        ("simulation/engine.py", "rng = np.random.default_rng()"),
+    ],
+)
+def test_a_planted_defect_is_seen(file: str, line: str) -> None:
+    assert problems(SOURCE / file, line) != []
