@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fedcohort.schemes import schemes
+from fedcohort.schemes import find, schemes
 from fedcohort.testing import check_scheme
 
 
@@ -19,10 +19,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run every check on a scheme: claims by enumeration, purity, state, bad input."""
+    classes = [find(name) for name in names or schemes()]
     results = [
-        {"scheme": name, **asdict(result)}
-        for name in names or list(schemes())
-        for result in check_scheme(name, stop=False)
+        {"scheme": cls.name, **asdict(result)}
+        for cls in classes
+        for result in check_scheme(cls, stop=False)
     ]
     failed = [row for row in results if not row["passed"]]
     if as_json:

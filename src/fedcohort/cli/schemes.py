@@ -13,6 +13,7 @@ from rich.table import Table
 
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.schemes import find
 from fedcohort.schemes import schemes as all_schemes
 
 
@@ -22,13 +23,7 @@ def schemes(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks and takes."""
-    from fedcohort.schemes import scheme
-
-    known = all_schemes()
-    for name in names or []:
-        if name not in known:
-            scheme(name)  # raises, with the nearest name
-    rows = [describe(cls) for name, cls in known.items() if not names or name in names]
+    rows = [describe(find(name)) for name in names or all_schemes()]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:

@@ -8,7 +8,7 @@ from typing import Any
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Scheme
-from fedcohort.schemes import scheme, schemes
+from fedcohort.schemes import find
 
 
 def split(word: str) -> tuple[str, dict[str, str]]:
@@ -61,9 +61,7 @@ def parse_scheme(word: str, m: int | None = None) -> Scheme[Any]:
     ClusteredSize(m=5, ties='index', dedicate_large=False)
     """
     name, texts = split(word)
-    if name not in schemes():
-        return scheme(name)  # raises, with the nearest name
-    cls = schemes()[name]
+    cls = find(name)
     declared = constraints(cls)
     settings: dict[str, Any] = {}
     for key, text in texts.items():

@@ -41,9 +41,14 @@ def scheme(name: str, **parameters: Any) -> Scheme[Any]:
     >>> scheme("md", m=5)
     MD(m=5)
     """
+    return find(name).build(**parameters)
+
+
+def find(name: str) -> type[Scheme[Any]]:
+    """The class of that name; an unknown name gets the nearest one offered."""
     if name not in schemes():
         raise UnknownName("scheme", name, schemes())
-    return schemes()[name].build(**parameters)
+    return schemes()[name]
 
 
 def in_module(module: ModuleType) -> Iterator[type[Scheme[Any]]]:

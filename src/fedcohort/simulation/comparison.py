@@ -20,7 +20,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.schemes import scheme as scheme_by_name
-from fedcohort.simulation.engine import simulate
+from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
 
@@ -99,6 +99,7 @@ def compare(
     settings
         Anything to keep with the comparison (data, partition, command).
     """
+    check_rounds("rounds", rounds)
     named = labelled(schemes)
     chosen = _seeds(seeds)
     facts = {

@@ -82,8 +82,8 @@ def simulate(
     >>> float(trace.model[0])
     0.75
     """
-    _check_rounds("rounds", rounds)
-    _check_rounds("evaluate_every", evaluate_every)
+    check_rounds("rounds", rounds)
+    check_rounds("evaluate_every", evaluate_every)
     run = _Run(
         task,
         scheme_by_name(scheme) if isinstance(scheme, str) else scheme,
@@ -94,12 +94,14 @@ def simulate(
         availability or Always(),
     )
     recorder = _Recorder(task, rounds, evaluate_every, progress)
-    for round in range(rounds):
-        run.play(round, recorder)
+    with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
+        for round in range(rounds):
+            run.play(round, recorder)
     return recorder.trace(run, {**(settings or {}), "rounds": rounds})
 
 
-def _check_rounds(name: str, value: object) -> None:
+def check_rounds(name: str, value: object) -> None:
+    """A number of rounds that a run can have."""
     if not is_whole(value) or not 1 <= value <= ROUND_LIMIT:  # type: ignore[operator]
         raise BadParameter(name, "simulate", f"an int in [1, {ROUND_LIMIT}]", value)
 

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fedcohort import LocalWork, Replies, Selector, scheme, schemes, simulate
+from fedcohort.core import LOSS, UPDATE, Citation, Cohort, Moment, Scheme, Signal, Whole
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.streams import stream
+from fedcohort.server import Adam, Memory, Sgd
+from fedcohort.simulation import Cyclic, Quadratic, Random, Softmax
+from fedcohort.simulation.engine import federation_of
+from fedcohort.simulation.problem import Problem
+
+STEP = LocalWork(steps=1, batch=None, lr=1.0)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Softmax:
+    problem = Problem("digits", "one-class-per-client", {"n": 20, "per_client": 30})
+    return problem.task()  # type: ignore[return-value]
+
+
+def test_full_participation_on_quadratics_is_gradient_descent() -> None:
+    task = Quadratic([[0.0, 4.0], [1.0, 0.0], [2.0, 2.0]], sizes=[1, 2, 1])
+    trace = simulate(task, "full", rounds=5, work=LocalWork(steps=1, batch=None, lr=0.5))
+    optimum = task.importance @ np.array([[0.0, 4.0], [1.0, 0.0], [2.0, 2.0]])
+    start = np.asarray(task.initial(0), dtype=float)
+    np.testing.assert_allclose(trace.model, optimum + 0.5**5 * (start - optimum), atol=1e-12)
+
+
+def test_a_run_is_the_loop_that_a_user_would_write(digits: Softmax) -> None:
+    work = LocalWork(steps=3, batch=5, lr=0.1)
+    trace = simulate(digits, scheme("md", m=4), rounds=6, seed=3, work=work)
+    selector = Selector(scheme("md", m=4), federation_of(digits), seed=3)
+    theta = np.asarray(digits.initial(3), dtype=float)
+    for round in range(6):
+        cohort = selector.select()
+        rngs = [stream(3, "train", round, int(i)) for i in cohort.clients]
+        deltas = digits.updates(theta, cohort.clients, work, rngs)
+        theta = theta + sum(
+            w * d.astype(float) for w, d in zip(cohort.weights, deltas, strict=True)
+        )
+        selector.observe()
+        assert trace.cohort(round) == cohort
+    np.testing.assert_allclose(trace.model, theta, rtol=1e-12, atol=1e-12)
+    assert trace.accuracy[-1] == digits.evaluate(theta[None]).accuracy[0]
+
+
+def test_same_seed_same_trace_and_other_seed_other_cohorts(digits: Softmax) -> None:
+    once, again, other = (
+        simulate(digits, "md", rounds=4, seed=seed, work=LocalWork(steps=2)) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(once.model, again.model)
+    np.testing.assert_array_equal(once.cohort_clients, again.cohort_clients)
+    assert not np.array_equal(once.cohort_clients, other.cohort_clients)
+
+
+def test_schemes_are_paired_on_the_mini_batches_of_a_client(digits: Softmax) -> None:
+    """In the first round both start from one model: the same client gives the same update."""
+
+    seen: dict[str, dict[int, Any]] = {}
+
+    @dataclass(frozen=True)
+    class Listening(Scheme[Any]):
+        inner: str = "md"
+        name: ClassVar[str] = "listening"
+        paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
+        listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
+
+        def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+            return scheme(self.inner, m=8).law(federation).draw(rng)
+
+        def observe(self, state: Any, federation: Any, cohort: Cohort, replies: Replies) -> Any:
+            rows = replies.signals["update"]
+            seen[self.inner] = dict(zip(replies.clients.tolist(), rows, strict=True))
+            return state
+
+    for inner in ("md", "uniform"):
+        simulate(digits, Listening(inner), rounds=1, seed=5, work=LocalWork(steps=3))
+    both = set(seen["md"]) & set(seen["uniform"])
+    assert both
+    for client in both:
+        np.testing.assert_allclose(seen["md"][client], seen["uniform"][client], atol=1e-6)
+
+
+def test_deferred_evaluation_changes_nothing(
+    digits: Softmax, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = LocalWork(steps=2)
+    at_once = simulate(digits, "uniform", rounds=7, work=work)
+    monkeypatch.setattr("fedcohort.simulation.engine.EVALUATED_AT_ONCE", 1)
+    one_by_one = simulate(digits, "uniform", rounds=7, work=work)
+    np.testing.assert_allclose(at_once.accuracy, one_by_one.accuracy, atol=1e-9)
+    np.testing.assert_allclose(at_once.train_loss, one_by_one.train_loss, rtol=1e-6)
+
+
+def test_evaluate_every_leaves_gaps_but_not_at_the_end(digits: Softmax) -> None:
+    seen: list[int] = []
+    trace = simulate(
+        digits,
+        "md",
+        rounds=7,
+        work=LocalWork(steps=1),
+        evaluate_every=3,
+        progress=lambda done, accuracy: seen.append(done),
+    )
+    assert np.flatnonzero(np.isfinite(trace.accuracy)).tolist() == [2, 5, 6]
+    assert seen == [7]
+
+
+@pytest.mark.parametrize("name", sorted(schemes()))
+def test_every_scheme_runs_with_clients_that_come_and_go(digits: Softmax, name: str) -> None:
+    cls = schemes()[name]
+    fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    built = scheme(name, **({"m": 4} if "m" in fields else {}))
+    trace = simulate(
+        digits,
+        built,
+        rounds=6,
+        work=LocalWork(steps=1, batch=None, lr=0.01),
+        availability=Cyclic(groups=2),
+    )
+    for round in range(6):
+        assert (trace.cohort(round).clients % 2 == round % 2).all()
+    assert np.isfinite(trace.model).all()
+
+
+def test_nobody_available_is_a_void_round() -> None:
+    task = Quadratic([[1.0], [2.0]], sizes=[1, 1])
+    trace = simulate(task, "md", rounds=3, work=STEP, availability=Random(0.0))
+    assert trace.distinct.tolist() == [0, 0, 0]
+    assert trace.messages.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(trace.model, task.initial(0))
+
+
+def test_an_empty_cohort_is_a_void_round() -> None:
+    task = Quadratic([[1.0]] * 10, sizes=[1] * 10)
+    trace = simulate(task, scheme("binomial", m=1), rounds=40, work=STEP)
+    assert 0 in trace.distinct  # (9/10)**10 = 0.35 in every round
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, 10**12, "3", None])
+def test_bad_number_of_rounds(bad: Any) -> None:
+    task = Quadratic([[1.0]], sizes=[1])
+    with pytest.raises(BadParameter, match=r"'rounds' parameter of simulate must be an int"):
+        simulate(task, "md", rounds=bad)
+
+
+def test_divergence_is_one_sentence() -> None:
+    task = Quadratic([[1.0], [2.0]], sizes=[1, 1])
+    with pytest.raises(BadInput, match="Training diverged"):
+        simulate(task, "full", rounds=3000, work=LocalWork(steps=1, batch=None, lr=1e3))
+
+
+def test_server_and_estimator_are_used(digits: Softmax) -> None:
+    work = LocalWork(steps=2)
+    plain = simulate(digits, "md", rounds=3, work=work)
+    half = simulate(digits, "md", rounds=1, work=work, server=Sgd(eta_g=0.5))
+    whole = simulate(digits, "md", rounds=1, work=work)
+    np.testing.assert_allclose(half.model, 0.5 * whole.model, atol=1e-12)
+    memory = simulate(digits, "md", rounds=3, work=work, estimator=Memory())
+    adam = simulate(digits, "md", rounds=3, work=work, server=Adam())
+    assert not np.allclose(plain.model, memory.model)
+    assert not np.allclose(plain.model, adam.model)
+    assert memory.settings["estimator"] == "memory"
+    assert adam.settings["server"]["name"] == "adam"
+
+
+def test_costs_of_a_scheme_that_asks(digits: Softmax) -> None:
+    """`optimal`: the model goes to everyone, norms come from everyone, updates from a few."""
+    trace = simulate(digits, scheme("optimal", m=4), rounds=5, work=LocalWork(steps=1))
+    model = 4 * digits.dimension
+    for round in range(5):
+        k = len(trace.cohort(round))
+        assert trace.messages[round] == 2 * 20 + 2 * k
+        assert trace.bytes_down[round] == 20 * (16 + model)
+        assert trace.bytes_up[round] == 20 * 8 + k * model
+    asked = {row["purpose"]: row for row in trace.ledger}
+    assert asked["update_norm"]["discloses"] == "the length of the model update"
+
+
+def test_loss_answers_are_losses_of_the_current_model(digits: Softmax) -> None:
+    heard: list[Any] = []
+
+    @dataclass(frozen=True)
+    class Greedy(Scheme[Any]):
+        m: Annotated[int, Whole(1)] = 2
+        name: ClassVar[str] = "greedy"
+        paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
+        asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
+
+        def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+            from fedcohort.core import Ask
+
+            losses = yield Ask(LOSS, federation.present)
+            heard.append(losses)
+            return Cohort.equal(np.argsort(losses)[-self.m :])
+
+    simulate(digits, Greedy(), rounds=2, work=LocalWork(steps=1))
+    np.testing.assert_allclose(heard[0], np.log(10), rtol=1e-6)  # the zero model guesses
+    assert heard[1].std() > 0
