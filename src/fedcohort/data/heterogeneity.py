@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 
 from fedcohort.core.errors import BadInput, TooLarge
 from fedcohort.core.types import Array, Floats
+from fedcohort.maths import inequality
 
 MOST_CLIENTS = 50_000
 """Pairs of more clients than this would take minutes; a sample of the rows tells the same."""
@@ -166,16 +167,15 @@ def earth_movers(histograms: Array) -> float:
 
 
 def gini(sizes: Array) -> float:
-    """Gini coefficient: half the mean difference of two sizes over their mean.
+    """Gini coefficient of the sizes: 0 if all are equal, (n - 1)/n if one client has all.
 
-    >>> gini(np.array([1, 1, 1, 1])), gini(np.array([0, 0, 0, 4]))
-    (0.0, 0.75)
+    >>> gini(np.array([0, 0, 0, 4]))
+    0.75
     """
-    ordered = np.sort(np.asarray(sizes, dtype=np.float64))
-    if ordered.ndim != 1 or not (ordered.size and ordered[0] >= 0 and 0 < ordered.sum() < np.inf):
+    values = np.asarray(sizes, dtype=np.float64)
+    if values.ndim != 1 or not (values.size and values.min() >= 0 and 0 < values.sum() < np.inf):
         raise BadInput("sizes must be finite and non-negative with a positive sum.")
-    n = len(ordered)
-    return max(0.0, float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum())))
+    return inequality.gini(values)
 
 
 def _checked(histograms: Array) -> Floats:

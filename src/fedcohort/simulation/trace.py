@@ -13,6 +13,7 @@ import numpy as np
 from fedcohort.core import store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.maths.inequality import gini, jain
 
 KIND = "trace"
 PICTURE = "picture."
@@ -96,61 +97,10 @@ class Trace:
     @property
     def jain(self) -> float:
         """Jain's index of the participation: 1 if all are equal, 1/n if one does it all."""
-        counts = self.participation.astype(np.float64)
-        return float(counts.sum() ** 2 / (len(counts) * (counts**2).sum())) if counts.any() else 1.0
+        return jain(self.participation)
 
     @property
-    def gini(self) -> float:
-        """Gini coefficient of the participation: 0 if all are equal."""
-        return gini(self.participation.astype(np.float64))
-
-    def rounds_to(self, accuracy: float) -> int | None:
-        """After how many rounds the test accuracy first reached a target; None if never."""
-        reached = np.flatnonzero(self.accuracy >= accuracy)
-        return int(reached[0]) + 1 if len(reached) else None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one file."""
-        arrays: dict[str, Array] = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if isinstance(getattr(self, each.name), np.ndarray)
-        }
-        arrays |= {PICTURE + name: array for name, array in self.pictures.items()}
-        header = {"kind": KIND, "settings": dict(self.settings), "ledger": list(self.ledger)}
-        store.save(path, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Read from one file."""
-        header, arrays = store.load(path, KIND)
-        pictures = {
-            name.removeprefix(PICTURE): arrays.pop(name)
-            for name in list(arrays)
-            if name.startswith(PICTURE)
-        }
-        return cls(
-            settings=header["settings"],
-            ledger=tuple(header["ledger"]),
-            pictures=pictures,
-            **arrays,
-        )
-
-
-def gini(values: Floats) -> float:
-    """Gini coefficient of non-negative values: 0 if all are equal, (n - 1)/n if one has all.
-
-    >>> gini(np.array([1.0, 1.0])), gini(np.array([0.0, 2.0]))
-    (0.0, 0.5)
-    """
-    total, n = float(values.sum()), len(values)
-    if total == 0:
-        return 0.0
-    ranks = np.arange(1, n + 1)
-    return float((2 * ranks - n - 1) @ np.sort(values) / (n * total))
-
-
-def versions() -> dict[str, str]:
+    def versions() -> dict[str, str]:
     """What ran: our version, Python's, numpy's."""
     from fedcohort import __version__
 
