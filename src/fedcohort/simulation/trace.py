@@ -100,7 +100,44 @@ class Trace:
         return jain(self.participation)
 
     @property
-    def versions() -> dict[str, str]:
+    def gini(self) -> float:
+        """Gini coefficient of the participation: 0 if all are equal."""
+        return gini(self.participation)
+
+    def rounds_to(self, accuracy: float) -> int | None:
+        """After how many rounds the test accuracy first reached a target; None if never."""
+        reached = np.flatnonzero(self.accuracy >= accuracy)
+        return int(reached[0]) + 1 if len(reached) else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file."""
+        arrays: dict[str, Array] = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if isinstance(getattr(self, each.name), np.ndarray)
+        }
+        arrays |= {PICTURE + name: array for name, array in self.pictures.items()}
+        header = {"kind": KIND, "settings": dict(self.settings), "ledger": list(self.ledger)}
+        store.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read from one file."""
+        header, arrays = store.load(path, KIND)
+        pictures = {
+            name.removeprefix(PICTURE): arrays.pop(name)
+            for name in list(arrays)
+            if name.startswith(PICTURE)
+        }
+        return cls(
+            settings=header["settings"],
+            ledger=tuple(header["ledger"]),
+            pictures=pictures,
+            **arrays,
+        )
+
+
+def versions() -> dict[str, str]:
     """What ran: our version, Python's, numpy's."""
     from fedcohort import __version__
 
