@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fedcohort.maths import similarity
-from fedcohort.maths.similarity import distances, pairwise, refresh
+from fedcohort.maths.similarity import between, distances, pairwise, refresh
 
 METRICS = ["arccos", "l2", "l1"]
 ZEROS = ["alike", "apart"]
@@ -161,3 +161,21 @@ def test_bad_arguments():
         refresh(np.zeros((2, 2)), updates, [0])
     with pytest.raises(ValueError, match=r"rows in \[0, 3\)"):
         refresh(np.zeros((3, 3)), updates, [-1])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("zero", ZEROS)
+def test_distances_between_rows_stored_apart_are_those_of_the_whole(
+    metric, zero, small_tiles
+) -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((40, 30)).astype(np.float32)
+    rows[[3, 30]] = 0
+    whole = distances(rows, metric, zero)
+    apart = between(rows[:9], rows[9:], metric, zero)
+    np.testing.assert_allclose(apart, whole[:9, 9:], rtol=1e-6)
+
+
+def test_rows_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="of one length, got 2 and 3"):
+        between(np.ones((1, 2)), np.ones((1, 3)))

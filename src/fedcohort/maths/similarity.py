@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 Matrix = NDArray[Any]  # float32 or float64
 Metric = Literal["arccos", "l2", "l1"]
 Zero = Literal["alike", "apart"]
-Where = slice | NDArray[np.int64]
 
 TILE = 512
 """Rows of the updates that are multiplied at a time."""
@@ -69,18 +68,57 @@ def distances(updates: ArrayLike, metric: Metric = "arccos", zero: Zero = "alike
     rows = _as_rows(updates)
     _check_options(metric, zero)
     n = len(rows)
-    scales = _scales(rows, metric)
+    scales, _ = _scales(rows, rows, metric)
     matrix = np.empty((n, n), dtype=rows.dtype)
     tiles = list(_ranges(n, TILE))
     for index, left in enumerate(tiles):
+        some, some_scales = rows[left], _part(scales, left)
         for right in tiles[index:]:
-            tile = _tile(rows, left, right, scales, metric, zero)
+            # The same object on both sides lets numpy compute half of the product only.
+            others = some if left is right else rows[right]
+            tile = _tile(some, others, some_scales, _part(scales, right), metric, zero)
             if left is right:
                 tile = (tile + tile.T) / 2
             matrix[left, right] = tile
             matrix[right, left] = tile.T
     np.fill_diagonal(matrix, 0)
     return matrix
+
+
+def between(
+    some: ArrayLike, others: ArrayLike, metric: Metric = "arccos", zero: Zero = "alike"
+) -> Floats:
+    """Distances of some updates to others. # (a, d), (b, d) -> (a, b).
+
+    Entry (i, j) is what `distances` would give the rows ``some[i]`` and ``others[j]``. The two
+    may be stored apart, so that new updates are compared with old ones where they lie.
+
+    >>> between([[1.0, 0.0]], [[0.0, 2.0], [5.0, 0.0], [0.0, 0.0]]).round(2)
+    array([[1.57, 0.  , 0.  ]])
+    """
+    left, right = _as_rows(some), _as_rows(others)
+    _check_options(metric, zero)
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(f"updates must be of one length, got {left.shape[1]} and {right.shape[1]}")
+    left_scales, right_scales = _scales(left, right, metric)
+    out = np.empty((len(left), len(right)))
+    for here in _ranges(len(left), TILE):
+        for there in _ranges(len(right), TILE):
+            scales = _part(left_scales, here), _part(right_scales, there)
+            out[here, there] = _tile(left[here], right[there], *scales, metric, zero)
+    return out
+
+
+def replace_rows(matrix: Matrix, changed: NDArray[np.int64], rows: Floats) -> None:
+    """Write new rows, and columns, into a symmetric matrix of distances, in place.
+
+    ``rows`` are the distances of the clients ``changed`` to all. # (n, n), (r,), (r, n)
+    """
+    inner = rows[:, changed]
+    rows[:, changed] = (inner + inner.T) / 2
+    matrix[changed, :] = rows
+    matrix[:, changed] = rows.T
+    matrix[changed, changed] = 0
 
 
 def refresh(
@@ -113,16 +151,9 @@ def refresh(
     if which.size and not (which[0] >= 0 and which[-1] < n):
         raise ValueError(f"changed must name rows in [0, {n}), got {which[0]} to {which[-1]}")
     result = matrix if in_place else matrix.copy()
-    scales = _scales(rows, metric)
     for some in _ranges(which.size, TILE):
         left = which[some]
-        block = np.empty((left.size, n))
-        for right in _ranges(n, TILE):
-            block[:, right] = _tile(rows, left, right, scales, metric, zero)
-        block[:, left] = (block[:, left] + block[:, left].T) / 2
-        result[left, :] = block
-        result[:, left] = block.T
-    result[which, which] = 0
+        replace_rows(result, left, between(rows[left], rows, metric, zero))
     return result
 
 
@@ -168,20 +199,34 @@ def _check_options(metric: str, zero: str) -> None:
         raise ValueError(f"zero must be one of {get_args(Zero)}, got {zero!r}")
 
 
-def _scales(rows: Matrix, metric: Metric) -> Floats | None:
+def _scales(left: Matrix, right: Matrix, metric: Metric) -> tuple[Floats | None, Floats | None]:
     """What each row must be divided by lest squares over- or underflow; None if nothing."""
+    largest = [_largest(left)] if left is right else [_largest(left), _largest(right)]
+    if metric == "l1":
+        return None, None  # no squares
+    if metric == "l2":  # an angle does not depend on lengths, this does
+        top = max(float(rows.max(initial=0.0)) for rows in largest)
+        largest = [np.full_like(rows, top) for rows in largest]
+    harmless = [(rows == 0) | ((rows > 1e-100) & (rows < 1e100)) for rows in largest]
+    if all(np.all(fine) for fine in harmless):
+        return None, None
+    scales = [np.where(fine, 1.0, rows) for fine, rows in zip(harmless, largest, strict=True)]
+    return scales[0], scales[-1]
+
+
+def _largest(rows: Matrix) -> Floats:
+    """(n,) the largest component of each row by absolute value; all must be finite."""
     if rows.size == 0:
-        return None
-    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)  # (n,)
+        return np.zeros(len(rows))
+    largest: Floats = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(largest))
     if bad.size:
         raise ValueError(f"updates must be finite, row {bad[0]} holds NaN or infinity")
-    if metric == "l1":
-        return None  # no squares
-    if metric == "l2":
-        largest[:] = largest.max()  # an angle does not depend on lengths, this does
-    harmless = (largest == 0) | ((largest > 1e-100) & (largest < 1e100))
-    return None if np.all(harmless) else np.where(harmless, 1.0, largest)
+    return largest
+
+
+def _part(scales: Floats | None, where: slice) -> Floats | None:
+    return None if scales is None else scales[where]
 
 
 def _ranges(n: int, step: int) -> Iterator[slice]:
@@ -189,16 +234,19 @@ def _ranges(n: int, step: int) -> Iterator[slice]:
 
 
 def _tile(
-    rows: Matrix, left: Where, right: Where, scales: Floats | None, metric: Metric, zero: Zero
+    some: Matrix,
+    others: Matrix,
+    some_scales: Floats | None,
+    other_scales: Floats | None,
+    metric: Metric,
+    zero: Zero,
 ) -> Floats:
-    """Distances of the rows ``left`` to the rows ``right``. # (n, d) -> (a, b)."""
-    some, others = rows[left], rows[right]
+    """Distances of some rows to others. # (a, d), (b, d) -> (a, b)."""
     products = np.zeros((len(some), len(others)))  # sums over coordinates
     some_squares, other_squares = np.zeros(len(some)), np.zeros(len(others))
-    for part in _ranges(rows.shape[1], SLICE):
-        x = _slice(some, part, scales, left)
-        # The same object on both sides lets numpy compute half of the product only.
-        y = x if left is right else _slice(others, part, scales, right)
+    for part in _ranges(some.shape[1], SLICE):
+        x = _slice(some, part, some_scales)
+        y = x if some is others else _slice(others, part, other_scales)
         if metric == "l1":
             products += cdist(x, y, "cityblock")
             continue
@@ -208,20 +256,20 @@ def _tile(
     if metric == "l1":
         return products
     # Relative errors of a sum of d products, and of the coordinates themselves.
-    rounding, grain = float(np.finfo(np.float64).eps), float(np.finfo(rows.dtype).eps)
-    lost = max(4 * rounding * rows.shape[1] ** 0.5, grain**2)
+    rounding, grain = float(np.finfo(np.float64).eps), float(np.finfo(some.dtype).eps)
+    lost = max(4 * rounding * some.shape[1] ** 0.5, grain**2)
     if metric == "arccos":
         return _angles(products, some_squares, other_squares, lost, zero)
     total = some_squares[:, None] + other_squares
     squares = total - 2 * products
     squares[squares <= lost * total] = 0
     lengths: Floats = np.sqrt(squares)
-    return lengths if scales is None else lengths * scales[0]
+    return lengths if some_scales is None else lengths * some_scales[0]
 
 
-def _slice(rows: Matrix, part: slice, scales: Floats | None, where: Where) -> Floats:
+def _slice(rows: Matrix, part: slice, scales: Floats | None) -> Floats:
     piece: Floats = rows[:, part].astype(np.float64, copy=False)
-    return piece if scales is None else piece / scales[where][:, None]
+    return piece if scales is None else piece / scales[:, None]
 
 
 def _angles(
