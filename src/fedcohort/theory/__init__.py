@@ -1,5 +1,6 @@
 """What can be computed about a scheme without training."""
 
+from fedcohort.theory.advice import Advice, SchemeFacts, advise
 from fedcohort.theory.comparison import (
     Comparison,
     closed_forms,
@@ -20,12 +21,15 @@ from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.paths import every_path
 
 __all__ = [
+    "Advice",
     "Comparison",
     "ConvergenceBound",
     "Decomposition",
     "ExactMoments",
     "Moments",
+    "SchemeFacts",
     "Training",
+    "advise",
     "closed_forms",
     "compare_designs",
     "convergence_bound",

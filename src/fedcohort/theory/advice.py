@@ -1,0 +1,360 @@
+"""Which scheme to use, from what is known before training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.design import Design
+from fedcohort.core.errors import BadParameter, FedcohortError
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.scheme import Scheme
+from fedcohort.core.types import Floats
+from fedcohort.schemes import schemes
+from fedcohort.theory.knowledge import Known, NotKnownError
+from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
+from fedcohort.theory.rehearsal import bytes_of, rehearse
+
+LEARNING_LIMIT = 3_000
+"""With more clients, schemes that ask or listen are described but their law is not computed."""
+CLASSES = 10
+"""Classes of a label histogram, where none is given, for the price of sending it."""
+
+
+@dataclass(frozen=True)
+class SchemeFacts:
+    """What is known of one scheme on this federation; None where it cannot be known.
+
+    Attributes
+    ----------
+    status
+        ``"exact"``, ``"unknown"`` (the law depends on what is asked later) or
+        ``"not applicable"``.
+    bias
+        sum_i |E omega_i - p_i|: 0 for an unbiased scheme.
+    sigma, gamma, weight_sum_variance
+        sum Var(omega_i); the same + alpha sum p^2; Var(sum omega_i).
+    expected_distinct
+        Clients per round on average.
+    never_mean, never_worst
+        Chance that a client is never seen in all rounds, on average and for the worst-off.
+    bytes_per_round
+        Both directions, everything: questions, models, updates.
+    discloses
+        What the server learns of single clients.
+    secure_aggregation
+        ``"yes"``, ``"partly"`` (updates hidden, answers shown) or ``"no"``, with the reason.
+    needs
+        What must be known or asked, beyond the importance of the clients.
+    score
+        What schemes are ranked by; see `Advice.criterion`.
+    note
+        Why something is not known, or a caution.
+    """
+
+    name: str
+    scheme: str
+    status: str
+    bias: float | None = None
+    sigma: float | None = None
+    gamma: float | None = None
+    weight_sum_variance: float | None = None
+    expected_distinct: float | None = None
+    never_mean: float | None = None
+    never_worst: float | None = None
+    bytes_per_round: float | None = None
+    discloses: tuple[str, ...] = ()
+    secure_aggregation: str = ""
+    needs: str = "nothing"
+    score: float | None = None
+    note: str = ""
+
+    @property
+    def unbiased(self) -> bool:
+        """Known to be unbiased."""
+        return self.bias is not None and self.bias < 1e-9
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The table, the recommendation and what it rests on.
+
+    ``rows`` are sorted: by score where it is known, then those whose law is not known, then
+    those that do not apply.
+    """
+
+    n: int
+    m: int
+    rounds: int
+    sum_squares: float
+    criterion: str
+    rows: tuple[SchemeFacts, ...]
+    recommended: str | None
+    reasons: tuple[str, ...]
+    sweep: Sweep
+    cannot_know: tuple[str, ...]
+
+    def row(self, name: str) -> SchemeFacts:
+        """The facts of one scheme."""
+        return next(row for row in self.rows if row.name == name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = f"Use {self.recommended}." if self.recommended else "No scheme can be recommended."
+        return "\n".join([head, *self.reasons])
+
+
+def advise(
+    federation: Federation | ArrayLike,
+    m: int,
+    rounds: int = 100,
+    *,
+    label_histograms: ArrayLike | None = None,
+    updates: ArrayLike | None = None,
+    heterogeneity: float = 1.0,
+    model_bytes: int | None = None,
+    secure_aggregation: bool = False,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    sweep: Iterable[int] | None = None,
+) -> Advice:
+    """Compare every scheme on a federation before any training, and recommend one.
+
+    Schemes are ranked by the exact variance of the aggregate, tr(X' Cov X): of the pilot
+    round's updates where given, else of label shares where given. With neither, updates are
+    modelled as a common part of squared length 1 plus independent deviations of squared
+    length ``heterogeneity``; the variance is then exactly
+    heterogeneity * Sigma + Var(sum omega). Only unbiased schemes whose law is known, with at
+    most m clients per round, are recommended.
+
+    Parameters
+    ----------
+    federation
+        A federation, or the sizes of its clients.
+    m
+        Clients per round.
+    rounds
+        T, for the chance that a client is never seen.
+    label_histograms
+        (n, classes), by position in the federation.
+    updates
+        (n, d) of one round in which everybody trained from the same model.
+    heterogeneity
+        How much single updates differ, in units of what they have in common (squared lengths).
+    model_bytes
+        Size of the model, for bytes per round.
+    secure_aggregation
+        Recommend only what works with it.
+    settings
+        Settings of schemes by name, such as ``{"poisson": {"cap": True}}``.
+    sweep
+        Other values of m to look at; by default halves and doubles of m.
+
+    >>> advice = advise([50] * 100, m=10)
+    >>> advice.recommended
+    'uniform'
+    >>> advice.row("uniform").sigma < advice.row("md").sigma
+    True
+    """
+    fed = federation if isinstance(federation, Federation) else Federation.from_sizes(federation)
+    _check(m, rounds, heterogeneity, model_bytes)
+    known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
+    judge = Judge(known, rounds, float(heterogeneity), model_bytes, dict(settings or {}))
+    rows = [judge.facts(name, m) for name in schemes()]
+    rows.sort(key=_order)
+    best = chosen(rows, m, secure_aggregation)
+    sum_squares = float(fed.importance @ fed.importance)
+    others = swept(judge, rows, m, sweep, sum_squares)
+    return Advice(
+        len(fed.present),
+        m,
+        rounds,
+        sum_squares,
+        judge.criterion,
+        tuple(rows),
+        best.name if best else None,
+        reasons(rows, best, judge, m, sum_squares, others),
+        others,
+        cannot_know(rows, judge),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """How a scheme is looked at: what is known, and what counts."""
+
+    known: Known
+    rounds: int
+    heterogeneity: float
+    model_bytes: int | None
+    settings: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def federation(self) -> Federation:
+        """The clients."""
+        return self.known.federation
+
+    @property
+    def criterion(self) -> str:
+        """What schemes are ranked by, in words."""
+        if self.known.updates is not None:
+            return "exact variance of the aggregated pilot updates"
+        if self.known.label_histograms is not None:
+            return "exact variance of the label shares of a cohort"
+        return f"variance of the aggregate, {self.heterogeneity:g} * Sigma + Var(sum of weights)"
+
+    def build(self, name: str, m: int) -> Scheme[Any]:
+        """The scheme of that name, with its own settings and this m where it has one."""
+        cls, chosen_settings = schemes()[name], dict(self.settings.get(name, {}))
+        if "m" in {field.name for field in fields(cls)}:  # type: ignore[arg-type]
+            chosen_settings.setdefault("m", m)
+        return cls.build(**chosen_settings)
+
+    def facts(self, name: str, m: int) -> SchemeFacts:
+        """One row of the table."""
+        row = SchemeFacts(name, name, "not applicable")
+        try:
+            scheme = self.build(name, m)
+            row = replace(row, scheme=str(scheme), **_declared(scheme))
+            design = self.law(scheme)
+        except NotKnownError as missing:
+            row = replace(row, status="unknown", note=f"Its law depends on {missing}.")
+        except FedcohortError as error:
+            return replace(row, note=str(error))
+        else:
+            row = (
+                replace(row, status="unknown", note=self._why_unknown(scheme))
+                if design is None
+                else self._measured(design, replace(row, status="exact"))
+            )
+        return self._priced(self.build(name, m), m, row)
+
+    def score_at(self, name: str, m: int) -> float | None:
+        """The score with another m; None where the scheme does not apply, or is over budget."""
+        try:
+            design = self.law(self.build(name, m))
+        except (NotKnownError, FedcohortError):
+            return None
+        if design is None or design.inclusion().sum() > m * (1 + 1e-9):
+            return None
+        return self.score(design, float(design.variance().sum()), design.weight_sum_variance())
+
+    def law(self, scheme: Scheme[Any]) -> Design | None:
+        """The law of the coming round; on a fresh federation, so that no array outlives it."""
+        talks = bool(scheme.asks or scheme.listens)
+        if talks and len(self.federation) > LEARNING_LIMIT:
+            return None
+        fed = self.federation
+        fresh = Federation.restored(fed.shares.parts, fed.sizes, len(fed))
+        return self.known.law(scheme, fresh)
+
+    def score(self, design: Design, sigma: float, weight_sum: float) -> float:
+        """What schemes are ranked by: a variance of the aggregate."""
+        if self.known.updates is not None:
+            return design.aggregate_variance(np.asarray(self.known.updates, dtype=np.float64))
+        shares = self.known.label_shares
+        if shares is not None:
+            return design.aggregate_variance(shares)
+        return self.heterogeneity * sigma + weight_sum
+
+    def _measured(self, design: Design, row: SchemeFacts) -> SchemeFacts:
+        mean, inclusion = design.mean(), design.inclusion()
+        sigma, weight_sum = float(design.variance().sum()), design.weight_sum_variance()
+        alpha = design.alpha
+        never = _never(inclusion[self.federation.present], self.rounds)
+        twice = bool(np.any(design.expected_counts() > inclusion * (1 + 1e-9)))
+        secure = row.secure_aggregation
+        if twice and secure.startswith("yes"):
+            secure += "; a client drawn twice must be sent its weight"
+        return replace(
+            row,
+            bias=float(np.abs(mean - self.federation.importance).sum()),
+            sigma=sigma,
+            gamma=None if alpha is None else sigma + alpha * float(mean @ mean),
+            weight_sum_variance=weight_sum,
+            expected_distinct=float(inclusion.sum()),
+            never_mean=float(never.mean()),
+            never_worst=float(never.max()),
+            secure_aggregation=secure,
+            score=self.score(design, sigma, weight_sum),
+        )
+
+    def _priced(self, scheme: Scheme[Any], m: int, row: SchemeFacts) -> SchemeFacts:
+        questions = rehearse(scheme, self.federation, m)
+        if questions is None:
+            note = f"{row.note} What it asks could not be rehearsed here.".strip()
+            return replace(row, note=note)
+        asked = [f"{q.signal.name} of {q.clients} clients once" for q in questions.start]
+        asked += [f"{q.signal.name} of {q.clients} clients a round" for q in questions.round]
+        asked += [f"{signal.name} of those who train" for signal in sorted_signals(scheme.listens)]
+        row = replace(row, needs="; ".join(asked) or "nothing")
+        if self.model_bytes is None:
+            return row
+        trained = row.expected_distinct if row.expected_distinct is not None else float(m)
+        known = self.known.label_histograms
+        classes = CLASSES if known is None else known.shape[1]
+        total = bytes_of(questions.round, trained, self.model_bytes, classes)
+        return replace(row, bytes_per_round=total)
+
+    def _why_unknown(self, scheme: Scheme[Any]) -> str:
+        if len(self.federation) > LEARNING_LIMIT:
+            return (
+                f"It asks or listens; with more than {LEARNING_LIMIT} clients its law is not "
+                "computed here."
+            )
+        names = ", ".join(signal.name for signal in sorted_signals(scheme.asks | scheme.listens))
+        return f"Its law is known only after asking ({names or 'it adapts'})."
+
+
+def sorted_signals(signals: Iterable[Any]) -> list[Any]:
+    """By name."""
+    return sorted(signals, key=lambda signal: str(signal.name))
+
+
+def _declared(scheme: Scheme[Any]) -> dict[str, Any]:
+    """What follows from the signals that a scheme declares."""
+    signals = sorted_signals(scheme.asks | scheme.listens)
+    shown = [s.discloses for s in signals if s.secrecy == "shown"]
+    own = [s.name for s in signals if s.secrecy == "update"]
+    if own:
+        secure = f"no: the server must see single clients' {', '.join(own)}"
+    elif shown:
+        secure = f"partly: updates are hidden, but {'; '.join(shown)} stays visible"
+    else:
+        secure = "yes"
+    return {
+        "discloses": tuple(s.discloses for s in signals if s.secrecy != "summed"),
+        "secure_aggregation": secure,
+        "needs": ", ".join(s.name for s in signals) or "nothing",
+    }
+
+
+def _never(inclusion: Floats, rounds: int) -> Floats:
+    """Chance to be in none of the cohorts: (1 - q)^T without cancellation."""
+    with np.errstate(divide="ignore"):
+        out: Floats = np.exp(rounds * np.log1p(-np.minimum(inclusion, 1.0)))
+    return out
+
+
+def _order(row: SchemeFacts) -> tuple[int, float, str]:
+    """Unbiased by score, then biased, unknown and not applicable ones."""
+    kinds = ["exact", "biased", "unknown", "not applicable"]
+    kind = "biased" if row.status == "exact" and not row.unbiased else row.status
+    return kinds.index(kind), row.score or 0.0, row.name
+
+
+def _check(m: int, rounds: int, heterogeneity: float, model_bytes: int | None) -> None:
+    for name, value in (("m", m), ("rounds", rounds)):
+        if not is_whole(value) or value < 1:
+            raise BadParameter(name, "advise", "an int of at least 1", value)
+    if not is_real(heterogeneity) or heterogeneity < 0:
+        raise BadParameter("heterogeneity", "advise", "a number of at least 0", heterogeneity)
+    if model_bytes is not None and (not is_whole(model_bytes) or model_bytes < 1):
+        raise BadParameter("model_bytes", "advise", "an int of at least 1", model_bytes)

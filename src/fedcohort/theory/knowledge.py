@@ -1,0 +1,125 @@
+"""What is known of the clients before training: it answers questions, or says what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.conversation import UPDATE, Ask, converse
+from fedcohort.core.design import Design
+from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation
+from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+
+
+class NotKnownError(Exception):
+    """A scheme asks for something that nobody knows before training."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known, by position in the federation.
+
+    Parameters
+    ----------
+    federation
+        The clients.
+    label_histograms
+        (n, classes) how many samples of each class.
+    updates
+        (n, d) of one pilot round in which everybody trained; they stand in for gradients, too.
+    """
+
+    federation: Federation
+    label_histograms: Array | None = None
+    updates: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("label_histograms", "updates"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            rows = np.asarray(given)
+            object.__setattr__(self, name, rows)
+            if rows.ndim != 2 or len(rows) != len(self.federation) or rows.dtype.kind not in "iuf":
+                raise BadInput(
+                    f"'{name}' must be numbers with one row per client "
+                    f"({len(self.federation)}); got {rows.dtype} of shape {rows.shape}."
+                )
+            if not np.all(np.isfinite(rows)):
+                bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
+                raise BadInput(f"'{name}' must be finite; row {bad} is not.")
+        if self.label_histograms is not None and np.any(self.label_histograms < 0):
+            bad = int(np.argmax((self.label_histograms < 0).any(axis=1)))
+            raise BadInput(f"'label_histograms' must be at least 0; row {bad} is not.")
+
+    @property
+    def label_shares(self) -> Floats | None:
+        """(n, classes) the share of each class; zeros for a client without samples."""
+        if self.label_histograms is None:
+            return None
+        counts = np.asarray(self.label_histograms, dtype=np.float64)
+        totals = counts.sum(axis=1, keepdims=True)
+        out: Floats = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+        return out
+
+    def answer(self, ask: Ask) -> Array:
+        """Measure a signal on what is known."""
+        return np.array([ask.signal.measure(KnownClient(self, int(i))) for i in ask.clients])
+
+    def law(self, scheme: Scheme[Any], federation: Federation) -> Design | None:
+        """The law of a scheme's coming round, after the pilot round if there was one."""
+        opening = scheme.start(federation, stream(0, "start"))
+        state = converse(opening, self.answer, scheme.asks, speaker=scheme.name)
+        if scheme.listens and scheme.listens <= {UPDATE} and self.updates is not None:
+            everyone = np.arange(len(federation))
+            replies = Replies(everyone, {UPDATE.name: self.updates})
+            state = scheme.observe(state, federation, Cohort.equal(everyone), replies)
+        return scheme.design(state, federation, Moment(0))
+
+
+@dataclass(frozen=True)
+class KnownClient:
+    """One client, as far as it is known."""
+
+    known: Known
+    position: int
+
+    @property
+    def size(self) -> int:
+        """Its number of samples."""
+        sizes = self.known.federation.sizes
+        if sizes is None:
+            raise NotKnownError("the sizes")
+        return int(sizes[self.position])
+
+    @property
+    def label_counts(self) -> Ints:
+        """(classes,)."""
+        if self.known.label_histograms is None:
+            raise NotKnownError("label histograms")
+        out: Ints = self.known.label_histograms[self.position]
+        return out
+
+    def loss(self) -> float:
+        """Changes with the model: never known beforehand."""
+        raise NotKnownError("the losses of a model that does not exist yet")
+
+    def update(self) -> Floats:
+        """(d,)."""
+        if self.known.updates is None:
+            raise NotKnownError("updates (a pilot round would give them)")
+        out: Floats = self.known.updates[self.position]
+        return out
+
+    gradient = update
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotKnownError(f"each client's {name.replace('_', ' ')}")

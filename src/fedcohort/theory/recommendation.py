@@ -1,0 +1,237 @@
+"""From facts to one recommendation, in words that say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.parameters import is_whole
+from fedcohort.theory.comparison import closed_forms, uniform_or_md
+
+if TYPE_CHECKING:
+    from fedcohort.theory.advice import Judge, SchemeFacts
+
+TIE = 1e-9
+"""Scores closer than this, relatively, are equal."""
+SWEEP_LIMIT = 1_000_000
+"""With more clients the sweep uses closed forms, and only schemes that have one."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Scores at other values of m: ``scores[name][k]`` belongs to ``m[k]``; None: no such law.
+
+    ``best[k]`` is the scheme of least score.
+    """
+
+    m: tuple[int, ...]
+    scores: dict[str, tuple[float | None, ...]]
+    best: tuple[str | None, ...]
+    note: str = ""
+
+
+def eligible(row: SchemeFacts, m: int, secure_aggregation: bool = False) -> bool:
+    """Unbiased, its law known, within the budget of m clients a round."""
+    if row.score is None or not row.unbiased or row.expected_distinct is None:
+        return False
+    if secure_aggregation and row.secure_aggregation.startswith("no"):
+        return False
+    return row.expected_distinct <= m * (1 + TIE)
+
+
+def chosen(
+    rows: Sequence[SchemeFacts], m: int, secure_aggregation: bool = False
+) -> SchemeFacts | None:
+    """The least score; among equals the one that asks nothing and treats all pairs alike."""
+    able = [row for row in rows if eligible(row, m, secure_aggregation)]
+    if not able:
+        return None
+    least = min(row.score or 0.0 for row in able)
+    equal = [row for row in able if (row.score or 0.0) <= least * (1 + TIE) + 1e-300]
+    return min(equal, key=_preference)
+
+
+def _preference(row: SchemeFacts) -> tuple[bool, bool, float, str]:
+    return (
+        row.needs != "nothing",
+        row.gamma is None,
+        -round(row.expected_distinct or 0, 6),
+        row.name,
+    )
+
+
+def swept(
+    judge: Judge,
+    rows: Sequence[SchemeFacts],
+    m: int,
+    wanted: Iterable[int] | None,
+    sum_squares: float,
+) -> Sweep:
+    """The scores of the eligible schemes at other values of m."""
+    rows = sorted(rows, key=_preference)
+    n = len(judge.federation.present)
+    values = sorted({m, *(_halves_and_doubles(m, n) if wanted is None else wanted)})
+    for value in values:
+        if not is_whole(value) or value < 1:
+            raise BadParameter("sweep", "advise", "ints of at least 1", value)
+    names = [row.name for row in rows if eligible(row, m)]
+    note = ""
+    if n > SWEEP_LIMIT:
+        names = [
+            name for name in names if name in closed_forms(max(2, n), 1, max(sum_squares, 1 / n))
+        ]
+        note = "With so many clients only schemes with a closed form are swept."
+        table = {
+            name: tuple(_closed(judge, name, n, v, sum_squares) for v in values) for name in names
+        }
+    else:
+        table = {name: tuple(judge.score_at(name, value) for value in values) for name in names}
+    best = tuple(_least(names, [table[name][k] for name in names]) for k in range(len(values)))
+    return Sweep(tuple(values), table, best, note)
+
+
+def _least(names: Sequence[str], scores: Sequence[float | None]) -> str | None:
+    """The least; of equal ones the first, so names come in order of preference."""
+    known = [(score, name) for name, score in zip(names, scores, strict=True) if score is not None]
+    if not known:
+        return None
+    least = min(score for score, _ in known)
+    return next(name for score, name in known if score <= least * (1 + TIE) + 1e-300)
+
+
+def _halves_and_doubles(m: int, n: int) -> list[int]:
+    around = [m // 4, m // 2, 2 * m, 4 * m]
+    return [value for value in around if 1 <= value <= n]
+
+
+def _closed(judge: Judge, name: str, n: int, m: int, sum_squares: float) -> float | None:
+    largest = float(judge.federation.importance.max())
+    if m > n or judge.known.updates is not None or judge.known.label_histograms is not None:
+        return None
+    form = closed_forms(n, m, sum_squares).get(name)
+    if form is None or (name == "poisson" and m * largest > 1):
+        return None
+    return judge.heterogeneity * form.sigma + form.weight_sum_variance
+
+
+def reasons(
+    rows: Sequence[SchemeFacts],
+    best: SchemeFacts | None,
+    judge: Judge,
+    m: int,
+    sum_squares: float,
+    sweep: Sweep,
+) -> tuple[str, ...]:
+    """Why this one, in a few sentences."""
+    if best is None:
+        return ("No unbiased scheme with a known law stays within m clients a round.",)
+    out = [_against(best, rows, judge)]
+    out += _uniform_against_md(rows, m, len(judge.federation.present), sum_squares)
+    if judge.known.updates is None and judge.known.label_histograms is None:
+        out += _if_more_or_less_alike(rows, best, m, judge.heterogeneity)
+    out += _with_another_m(best, sweep)
+    out += _who_is_never_seen(best, judge.rounds)
+    return tuple(out)
+
+
+def _against(best: SchemeFacts, rows: Sequence[SchemeFacts], judge: Judge) -> str:
+    score = best.score or 0.0
+    text = f"Of the unbiased schemes, {best.name} has the least {judge.criterion}: {score:.4g}"
+    others = [row for row in rows if row.name == "md" and row is not best and row.score]
+    if others and others[0].score:
+        saved = 1.0 - score / others[0].score
+        by = f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'} than"
+        text += f", {by if abs(saved) >= 0.005 else 'practically the same as'} MD sampling"
+    return text + "."
+
+
+def _uniform_against_md(
+    rows: Sequence[SchemeFacts], m: int, n: int, sum_squares: float
+) -> list[str]:
+    if (
+        n < 2
+        or m > n
+        or not {"uniform", "md"} <= {row.name for row in rows if row.score is not None}
+    ):
+        return []
+    limit = uniform_or_md(n, m).sigma
+    below = sum_squares <= limit * (1 + TIE)
+    return [
+        f"Uniform {'beats' if below else 'does not beat'} MD sampling: sum p^2 = "
+        f"{sum_squares:.4g} is {'at most' if below else 'above'} 1/(n - m + 1) = {limit:.4g}, "
+        f"sizes are {'nearly equal' if below else 'too unequal'} (Corollary 1)."
+    ]
+
+
+def _if_more_or_less_alike(
+    rows: Sequence[SchemeFacts], best: SchemeFacts, m: int, heterogeneity: float
+) -> list[str]:
+    """At which heterogeneity h another scheme has the smaller h * Sigma + Var(sum omega)."""
+    able = [row for row in rows if eligible(row, m) and row is not best]
+    up: tuple[float, str] | None = None
+    down: tuple[float, str] | None = None
+    for row in able:
+        slope = (best.sigma or 0.0) - (row.sigma or 0.0)
+        gap = (row.weight_sum_variance or 0.0) - (best.weight_sum_variance or 0.0)
+        if abs(slope) <= TIE * max(best.sigma or 0.0, row.sigma or 0.0):
+            continue
+        at = gap / slope
+        if slope > 0 and at > heterogeneity and (up is None or at < up[0]):
+            up = (at, row.name)
+        if slope < 0 and 1e-6 < at < heterogeneity and (down is None or at > down[0]):
+            down = (at, row.name)
+    out = []
+    if up:
+        out.append(f"If clients differ more (heterogeneity above {up[0]:.3g}), use {up[1]}.")
+    if down:
+        out.append(f"If they are more alike (heterogeneity below {down[0]:.3g}), use {down[1]}.")
+    if not out:
+        out.append("The choice does not depend on how much the clients' updates differ.")
+    return out
+
+
+def _with_another_m(best: SchemeFacts, sweep: Sweep) -> list[str]:
+    scores = sweep.scores.get(best.name)
+    if scores is None or len(sweep.m) < 2:
+        return []
+    parts = []
+    for value, score, winner in zip(sweep.m, scores, sweep.best, strict=True):
+        other = "" if winner in (best.name, None) else f" ({winner} is best there)"
+        says = f"{best.name} does not apply" if score is None else f"{score:.3g}"
+        parts.append(f"{says} at m = {value}{other}")
+    return [f"With another m this would be: {', '.join(parts)}."]
+
+
+def _who_is_never_seen(best: SchemeFacts, rounds: int) -> list[str]:
+    if best.never_worst is None or best.never_worst < 0.01:
+        return []
+    return [
+        f"A caution: its least likely client has a chance of {best.never_worst:.1%} never to be "
+        f"seen in {rounds} rounds (on average over clients {best.never_mean:.1%})."
+    ]
+
+
+def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
+    """What no table can tell before training."""
+    out = []
+    if judge.known.updates is None:
+        out.append(
+            "How much the clients' updates differ, and which clients are alike: a pilot round of "
+            "updates would tell" + ("." if judge.known.label_histograms is not None else ", label "
+            "histograms would tell in part.")
+        )  # fmt: skip
+    else:
+        out.append("Whether the pilot round is typical: updates change as the model does.")
+    open_laws = [row.name for row in rows if row.status == "unknown"]
+    if open_laws:
+        out.append(
+            f"The law of {', '.join(open_laws)}: it depends on answers that do not exist yet."
+        )
+    out.append("Who will be available, drop out or be slow; and whether reported sizes are true.")
+    out.append(
+        "How many rounds or points of accuracy a smaller variance is worth: that needs the "
+        "smoothness and noise of the task (see convergence_bound) or a simulation."
+    )
+    return tuple(out)

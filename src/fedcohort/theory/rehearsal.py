@@ -1,0 +1,134 @@
+"""What a scheme asks, of how many clients, and what that costs: found by letting it ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcohort.core.conversation import Ask, Signal
+from fedcohort.core.errors import FedcohortError
+from fedcohort.core.federation import Federation
+from fedcohort.core.scheme import Scheme
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.theory.trial import Trial, scripted
+
+STAGE_LIMIT = 2_000
+"""A rehearsal has at most this many clients."""
+QUESTION_BYTES = 16
+"""What a question itself weighs; the ledger, which stands above this layer, books the same."""
+
+
+class Question(NamedTuple):
+    """One signal, of so many clients."""
+
+    signal: Signal
+    clients: int
+
+
+class Questions(NamedTuple):
+    """What is asked once before the first round, and in every round."""
+
+    start: tuple[Question, ...]
+    round: tuple[Question, ...]
+
+
+@dataclass
+class _Listener:
+    """Answers by script and writes down what was asked."""
+
+    federation: Federation
+    heard: list[Question] = field(default_factory=list)
+
+    def __call__(self, ask: Ask) -> Array:
+        self.heard.append(Question(ask.signal, len(ask.clients)))
+        return scripted(self.federation)(ask)
+
+
+def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Questions | None:
+    """The questions of a scheme, by one round on a small federation with scripted clients.
+
+    Whoever asks everybody there asks everybody in the large federation; other numbers are
+    taken as they are. None where the rehearsal fails or would be too large.
+
+    >>> from fedcohort import scheme
+    >>> found = rehearse(scheme("optimal", m=2), Federation.from_sizes([1] * 5000), m=2)
+    >>> [(question.signal.name, question.clients) for question in found.round]
+    [('update_norm', 5000)]
+    """
+    if not scheme.asks:
+        return Questions((), ())
+    stage = max(50, 4 * m)
+    if stage > STAGE_LIMIT and len(federation) > STAGE_LIMIT:
+        return None
+    small = _sample(federation, stage)
+    listener = _Listener(small)
+    trial = Trial(scheme, small, listener)
+    try:
+        state = trial.start()
+        start, listener.heard = tuple(listener.heard), []
+        trial.select(state)
+    except (FedcohortError, ArithmeticError, ValueError, IndexError):
+        return None
+    return Questions(
+        tuple(_scaled(q, small, federation) for q in start),
+        tuple(_scaled(q, small, federation) for q in listener.heard),
+    )
+
+
+def _sample(federation: Federation, count: int) -> Federation:
+    """Clients spread evenly over the order of sizes."""
+    if len(federation.present) <= count:
+        return Federation.restored(federation.shares.parts, federation.sizes, len(federation))
+    parts = np.sort(federation.shares.parts[federation.present])
+    chosen = parts[np.linspace(0, len(parts) - 1, count).astype(np.int64)]
+    return Federation.restored(chosen, chosen, count)
+
+
+def _scaled(question: Question, small: Federation, large: Federation) -> Question:
+    if question.clients >= len(small.present):
+        return Question(question.signal, len(large.present))
+    return question
+
+
+@dataclass(frozen=True)
+class _SizedClient:
+    """A client whose answers are as long as real ones would be."""
+
+    parameters: int
+    classes: int
+    size: int = 1
+
+    @property
+    def label_counts(self) -> Ints:
+        return np.ones(self.classes, dtype=np.int64)
+
+    def loss(self) -> float:
+        return 1.0
+
+    def update(self) -> Floats:
+        return np.ones(self.parameters, dtype=np.float32)
+
+    gradient = update
+
+
+def bytes_of(
+    questions: tuple[Question, ...], trained: float, model_bytes: int, classes: int
+) -> float | None:
+    """Both directions of a round: questions, answers, models down, updates up.
+
+    A client downloads the model once per round, whether for a question or for training. The
+    parameters of the model are taken as 32-bit floats.
+    """
+    client = _SizedClient(max(1, model_bytes // 4), classes)
+    total, holders = trained * model_bytes, trained
+    for signal, clients in questions:
+        try:
+            answer = signal.nbytes(np.asarray(signal.measure(client)))
+        except Exception:  # a signal of some other package, on a client it does not know
+            return None
+        total += clients * (QUESTION_BYTES + answer)
+        if signal.needs_model:
+            holders = max(holders, clients)
+    return total + holders * model_bytes

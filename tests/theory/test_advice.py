@@ -1,0 +1,311 @@
+"""Advice: the numbers are those of the designs, the words follow from the numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort import Federation, ledger, scheme, schemes
+from fedcohort.core import (
+    LABEL_HISTOGRAM,
+    LOSS,
+    UPDATE,
+    UPDATE_NORM,
+    Citation,
+    Scheme,
+    Signal,
+    Whole,
+)
+from fedcohort.core.conversation import Ask
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.designs import Rows
+from fedcohort.selector import Selector
+from fedcohort.theory import advise, drawn_weights, moments
+from fedcohort.theory.advice import _declared, _never
+from fedcohort.theory.knowledge import Known, NotKnownError
+from fedcohort.theory.rehearsal import QUESTION_BYTES, bytes_of, rehearse
+
+EQUAL = [50] * 60
+SKEWED = [int(2000 / (i + 1)) + 1 for i in range(60)]
+
+
+def law_of(name, federation, m):
+    s = scheme(name, m=m)
+    return Selector(s, federation, seed=0).design()
+
+
+def test_every_discovered_scheme_has_a_row():
+    advice = advise(SKEWED, m=6)
+    assert {row.name for row in advice.rows} == set(schemes())
+    assert {row.status for row in advice.rows} <= {"exact", "unknown", "not applicable"}
+    for row in advice.rows:
+        assert (row.sigma is not None) == (row.status == "exact")
+        assert row.note or row.status == "exact"
+
+
+@pytest.mark.parametrize("sizes", [EQUAL, SKEWED], ids=["equal", "skewed"])
+@pytest.mark.parametrize("name", ["md", "uniform", "binomial", "clustered-size"])
+def test_numbers_are_those_of_the_design(sizes, name):
+    federation = Federation.from_sizes(sizes)
+    row = advise(federation, m=6, rounds=20).row(name)
+    design = law_of(name, federation, 6)
+    exact = moments(design)
+    assert row.sigma == pytest.approx(exact.sigma)
+    assert row.gamma == (None if exact.gamma is None else pytest.approx(exact.gamma))
+    assert row.weight_sum_variance == pytest.approx(exact.weight_sum_variance, abs=1e-15)
+    assert row.expected_distinct == pytest.approx(exact.expected_distinct)
+    assert row.never_mean == pytest.approx(np.mean((1 - exact.inclusion) ** 20))
+    assert row.never_worst == pytest.approx(np.max((1 - exact.inclusion) ** 20))
+    assert row.unbiased
+    assert row.score == pytest.approx(exact.sigma + exact.weight_sum_variance)
+
+
+def test_never_seen_against_simulation():
+    """50,000 runs of 5 rounds; level 1e-6 over 60 clients by five and a half deviations."""
+    design, rng = (
+        law_of("clustered-size", Federation.from_sizes(SKEWED), 6),
+        np.random.default_rng(1),
+    )
+    seen = drawn_weights(design, 50_000, rng).reshape(10_000, 5, 60).any(axis=1)
+    expected = _never(design.inclusion(), 5)
+    error = np.sqrt(expected * (1 - expected) / 10_000) + 1e-9
+    assert np.all(np.abs((1 - seen.mean(axis=0)) - expected) <= 5.5 * error)
+    # the planted defect: chances of the expected counts instead of the inclusion
+    wrong = np.clip(1 - design.expected_counts(), 0, 1) ** 4
+    assert not np.all(np.abs((1 - seen.mean(axis=0)) - wrong) <= 5.5 * error)
+
+
+def test_random_updates_have_the_stated_variance():
+    """The criterion is exact for a common part plus independent deviations: 1e-6 by CLT."""
+    federation, rng = Federation.from_sizes(SKEWED), np.random.default_rng(3)
+    h = 0.4
+    for name in ("uniform", "clustered-size", "poisson"):
+        row = advise(federation, m=3, heterogeneity=h).row(name)
+        design = law_of(name, federation, 3)
+        got = [
+            design.aggregate_variance(np.ones((60, 1)) + np.sqrt(h) * rng.normal(size=(60, 1)))
+            for _ in range(4000)
+        ]
+        assert abs(np.mean(got) - row.score) < 5 * np.std(got) / np.sqrt(len(got))
+
+
+def test_equal_sizes_prefer_uniform_and_say_why():
+    advice = advise(EQUAL, m=6)
+    assert advice.recommended == "uniform"
+    assert advice.row("uniform").score < advice.row("md").score
+    assert "Uniform beats MD sampling" in str(advice)
+    assert "nearly equal" in str(advice)
+
+
+def test_skewed_sizes_do_not_prefer_uniform_and_say_why():
+    advice = advise(SKEWED, m=6)
+    assert advice.recommended != "uniform"
+    assert advice.row("uniform").score > advice.row("md").score
+    assert "Uniform does not beat MD sampling" in str(advice)
+    assert "too unequal" in str(advice)
+    assert "caution" in str(advice)
+
+
+@given(st.lists(st.integers(1, 500), min_size=2, max_size=12), st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_nothing_eligible_is_better_than_what_is_recommended(sizes, m):
+    advice = advise(sizes, m=m)
+    best = advice.row(advice.recommended)
+    assert best.unbiased
+    for row in advice.rows:
+        if row.unbiased and row.expected_distinct <= m * (1 + 1e-9):
+            assert best.score <= row.score * (1 + 1e-8) + 1e-15
+    assert best.sigma <= advice.row("md").sigma + 1e-12  # clustered sampling is always there
+
+
+def test_full_participation_only_within_the_budget():
+    assert advise(SKEWED, m=60).recommended == "full" or advise(SKEWED, m=60).row("full").score == 0
+    assert advise(SKEWED, m=6).recommended != "full"
+
+
+def test_label_histograms_rank_by_what_a_cohort_represents():
+    histograms = np.eye(6, dtype=int)[np.arange(60) % 6] * 50
+    advice = advise(EQUAL, m=6, label_histograms=histograms)
+    assert advice.recommended == "target"
+    assert advice.row("target").score == pytest.approx(0, abs=1e-12)
+    design = law_of("md", Federation.from_sizes(EQUAL), 6)
+    shares = histograms / 50
+    assert advice.row("md").score == pytest.approx(design.aggregate_variance(shares))
+    assert "label shares" in advice.criterion
+    hidden = advise(EQUAL, m=6)
+    assert hidden.row("target").status == "unknown"
+    assert "label histograms" in hidden.row("target").note
+
+
+def test_pilot_updates_rank_by_the_exact_variance():
+    updates = np.random.default_rng(0).normal(size=(60, 4))
+    advice = advise(SKEWED, m=6, updates=updates)
+    for name in ("md", "uniform", "clustered-size"):
+        design = law_of(name, Federation.from_sizes(SKEWED), 6)
+        assert advice.row(name).score == pytest.approx(design.aggregate_variance(updates))
+    assert any("pilot" in line for line in advice.cannot_know)
+
+
+def test_sweep_holds_the_scores_at_other_m():
+    advice = advise(SKEWED, m=6, sweep=[2, 12])
+    assert advice.sweep.m == (2, 6, 12)
+    for k, m in enumerate(advice.sweep.m):
+        other = advise(SKEWED, m=m)
+        for name, scores in advice.sweep.scores.items():
+            if scores[k] is not None:
+                assert scores[k] == pytest.approx(other.row(name).score)
+        assert advice.sweep.best[k] == other.recommended
+
+
+def test_heterogeneity_turns_the_choice():
+    advice = advise(SKEWED, m=3)
+    line = next(line for line in advice.reasons if "heterogeneity above" in line)
+    at, other = float(line.split("above ")[1].split(")")[0]), line.split("use ")[1].rstrip(".")
+    assert advise(SKEWED, m=3, heterogeneity=at * 1.02).recommended == other
+    assert advise(SKEWED, m=3, heterogeneity=at * 0.98).recommended == advice.recommended
+
+
+def test_not_applicable_has_the_sentence_and_settings_help():
+    big = [1000] + [1] * 20
+    advice = advise(big, m=5)
+    assert advice.row("poisson").status == "not applicable"
+    assert "cap=True" in advice.row("poisson").note
+    capped = advise(big, m=5, settings={"poisson": {"cap": True}})
+    assert capped.row("poisson").status == "exact"
+    assert "cap=True" in capped.row("poisson").scheme
+
+
+def test_bytes_are_what_the_ledger_books():
+    """Twenty rounds of uniform and of optimal with a real ledger."""
+    assert QUESTION_BYTES == ledger.REQUEST_BYTES
+    federation = Federation.from_sizes([10] * 20)
+    for name, answer in (("uniform", None), ("optimal", lambda ask: np.ones(len(ask.clients)))):
+        book = ledger.Ledger(model_bytes=4000)
+        selector = Selector(scheme(name, m=20), federation, seed=1, ask=answer, ledger=book)
+        selector.select()
+        selector.observe()
+        row = advise(federation, m=20, model_bytes=4000).row(name)
+        assert row.bytes_per_round == pytest.approx(book.of_round(0).bytes)
+    assert advise(federation, m=5).row("uniform").bytes_per_round is None
+
+
+def test_what_a_rehearsal_finds():
+    federation = Federation.from_sizes([3] * 500)
+    assert rehearse(scheme("md", m=5), federation, 5) == ((), ())
+    found = rehearse(scheme("optimal", m=5), federation, 5)
+    assert [(q.signal, q.clients) for q in found.round] == [(UPDATE_NORM, 500)]
+    target = rehearse(scheme("target", m=5), federation, 5)
+    assert [(q.signal, q.clients) for q in target.start] == [(LABEL_HISTOGRAM, 500)]
+    large = Federation.from_sizes([1] * 9000)
+    assert rehearse(scheme("optimal", m=4000), large, 4000) is None
+
+
+def test_price_of_a_signal_that_cannot_be_measured_is_not_known():
+    odd = Signal("odd", "something odd", lambda client: client.no_such_thing)
+    from fedcohort.theory.rehearsal import Question
+
+    assert bytes_of((Question(odd, 3),), 2.0, 100, 10) is None
+
+
+CITATION = Citation("A", "T", "V", 2020)
+
+
+@dataclass(frozen=True)
+class Asking(Scheme):
+    m: Annotated[int, Whole(1)] = 2
+    paper: ClassVar[Citation] = CITATION
+
+
+def test_secure_aggregation_follows_from_the_signals():
+    def says(*asks):
+        cls = type("Some", (Asking,), {"asks": frozenset(asks), "name": "some"})
+        return _declared(cls())["secure_aggregation"]
+
+    summed = Signal("sum", "only a sum", lambda client: 1, secrecy="summed")
+    assert says() == "yes"
+    assert says(summed) == "yes"
+    assert says(LOSS).startswith("partly")
+    assert says(LABEL_HISTOGRAM).startswith("partly")
+    assert says(LOSS, UPDATE).startswith("no")
+
+
+def test_only_what_works_with_secure_aggregation():
+    histograms = np.eye(6, dtype=int)[np.arange(60) % 6]
+    advice = advise(EQUAL, m=6, label_histograms=histograms, secure_aggregation=True)
+    assert not advice.row(advice.recommended).secure_aggregation.startswith("no")
+    assert "drawn twice" in advice.row("md").secure_aggregation
+    assert "drawn twice" not in advice.row("uniform").secure_aggregation
+
+
+def test_known_answers_or_says_what_is_missing():
+    known = Known(Federation.from_sizes([1, 2, 3]), updates=np.arange(6.0).reshape(3, 2))
+    norms = known.answer(Ask(UPDATE_NORM, np.array([0, 2])))
+    assert norms == pytest.approx([1, np.hypot(4, 5)])
+    for signal, words in ((LOSS, "losses"), (LABEL_HISTOGRAM, "label histograms")):
+        with pytest.raises(NotKnownError, match=words):
+            known.answer(Ask(signal, np.array([0])))
+    odd = Signal("speed", "speed", lambda client: client.upload_speed)
+    with pytest.raises(NotKnownError, match="upload speed"):
+        known.answer(Ask(odd, np.array([0])))
+    private = Known(Federation(importance=[0.5, 0.5]))
+    with pytest.raises(NotKnownError, match="sizes"):
+        private.answer(Ask(Signal("s", "s", lambda c: c.size), np.array([0])))
+
+
+def test_as_json():
+    text = json.dumps(advise(SKEWED, m=3, model_bytes=100).as_dict(), allow_nan=False)
+    again = json.loads(text)
+    assert again["recommended"] == "clustered-size"
+    assert again["rows"][0]["name"]
+
+
+def test_empty_clients_are_left_out():
+    advice = advise([0, 5, 5, 5, 5], m=2)
+    assert advice.n == 4
+    assert advice.row("uniform").never_worst < 1
+
+
+def test_large_federation_skips_what_would_not_fit():
+    advice = advise(np.full(4000, 7), m=10)
+    assert advice.row("optimal").status == "unknown"
+    assert "more than" in advice.row("optimal").note
+
+
+@pytest.mark.slow
+def test_ten_million_sizes():
+    sizes = np.maximum(1, np.random.default_rng(0).lognormal(4, 1.2, 10_000_000)).astype(np.int64)
+    advice = advise(sizes, m=100, model_bytes=10**6)
+    assert advice.recommended == "clustered-size"
+    assert isinstance(law_of("md", Federation.from_sizes([1, 2]), 1), Rows)
+    assert set(advice.sweep.scores) >= {"md", "uniform"}
+    assert advice.sweep.note
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"m": 0},
+        {"m": 2.5},
+        {"rounds": 0},
+        {"heterogeneity": -1.0},
+        {"heterogeneity": float("nan")},
+        {"model_bytes": 0},
+        {"sweep": [0]},
+        {"label_histograms": [[1, 2]]},
+        {"label_histograms": [[1], [2], [-1]]},
+        {"updates": [[1.0], [2.0], [float("nan")]]},
+        {"updates": [1.0, 2.0, 3.0]},
+        {"federation": []},
+        {"federation": [1, -1]},
+    ],
+)
+def test_bad_input(change):
+    good = {"federation": [1, 2, 3], "m": 2}
+    with pytest.raises((BadParameter, BadInput)):
+        advise(**(good | change))
