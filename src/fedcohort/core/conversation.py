@@ -8,8 +8,8 @@ A scheme *yields* an `Ask` (which signal, of whom), *receives* the answers (rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -27,9 +27,11 @@ class Client(Protocol):
     def size(self) -> int: ...
     @property
     def label_counts(self) -> Ints: ...
-    def loss(self) -> float: ...
+    def loss(self, batch: int | None = None) -> float: ...
     def update(self) -> Array: ...
     def gradient(self) -> Array: ...
+    def feature_counts(self, bins: int) -> Ints: ...
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints: ...
 
 
 def row_bytes(row: Array) -> int:
@@ -48,7 +50,7 @@ class Signal:
     discloses
         What the server learns, in plain words.
     measure
-        Runs on the client.
+        Runs on the client: a function of the client, and of the settings of the question.
     needs_model
         Whether asking costs a download of the model.
     nbytes
@@ -62,7 +64,7 @@ class Signal:
 
     name: str
     discloses: str
-    measure: Callable[[Any], Any]
+    measure: Callable[..., Any]
     needs_model: bool = False
     nbytes: Callable[[Array], int] = row_bytes
     secrecy: Literal["shown", "summed", "update"] = "shown"
@@ -93,10 +95,19 @@ UPDATE_NORM = Signal(
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """A question: this signal, of these clients."""
+    """A question: this signal, of these clients, with these settings.
+
+    Settings are plain numbers and words, so that any transport can carry them beside the name
+    of the signal; `measured` is the answer of one client.
+    """
 
     signal: Signal
     clients: Ints
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def measured(self, client: Client) -> Any:
+        """The answer of a client: runs where the data is."""
+        return self.signal.measure(client, **self.settings)
 
 
 Conversation: TypeAlias = Generator[Ask, Array, T]

@@ -12,6 +12,9 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.simulation.tasks import Task
+from fedcohort.maths.noise import noisy_counts
+from fedcohort.privacy import SizeReport
+from fedcohort.simulation.private_twin import report_size
 from fedcohort.simulation.work import LocalWork
 
 
@@ -42,7 +45,7 @@ class Fleet:
         }
         if ask.signal.name in at_once:
             return at_once[ask.signal.name](ask.clients)
-        rows = [ask.signal.measure(SimulatedClient(self, int(i))) for i in ask.clients]
+        rows = [ask.measured(SimulatedClient(self, int(i))) for i in ask.clients]
         return np.asarray(rows)
 
     def _label_histograms(self, clients: Ints) -> Array:
@@ -91,9 +94,24 @@ class SimulatedClient:
         row: Ints = self.fleet._label_histograms(self._alone)[0]
         return row
 
-    def loss(self) -> float:
-        """Of the current model, over all local data."""
-        return float(self.fleet.task.losses(self.fleet.theta, self._alone)[0])
+    def loss(self, batch: int | None = None) -> float:
+        """Of the current model, over all local data or over one mini-batch of it."""
+        task, theta = self.fleet.task, self.fleet.theta
+        if batch is None:
+            return float(task.losses(theta, self._alone)[0])
+        return float(task.batch_losses(theta, self._alone, batch, [self._rng("batch")])[0])
+
+    def feature_counts(self, bins: int) -> Ints:
+        """(classes, bins) how often the features of each class take which values in [0, 1]."""
+        row: Ints = self.fleet.task.feature_histograms(self._alone, bins)[0]
+        return row
+
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        """Counts with discrete Laplace noise: the seeded twin, which protects nobody."""
+        return noisy_counts(self._rng("private-counts"), counts, epsilon, sensitivity)
+
+    def _rng(self, purpose: str) -> np.random.Generator:
+        return stream(self.fleet.seed, purpose, self.fleet.round, self.position)
 
     def update(self) -> Array:
         """(d,) local training, as if the client had been chosen."""
@@ -102,8 +120,12 @@ class SimulatedClient:
 
     def gradient(self) -> Array:
         """(d,) of the local objective at the current model."""
-        rng = stream(self.fleet.seed, "gradient", self.fleet.round, self.position)
         task = self.fleet.task
-        sums, numbers = task.gradient_sums(self.fleet.theta, self._alone, [rng])
+        sums, numbers = task.gradient_sums(self.fleet.theta, self._alone, [self._rng("gradient")])
         row: Array = sums[0] / max(1, int(numbers[0]))
         return row
+    def private_size(self, report: SizeReport, round: int = 0) -> int:
+        """A randomised answer about the size: the seeded twin, which protects nobody."""
+        rng = stream(self.fleet.seed, "private-size", round, self.position)
+        return report_size(rng, self.size, report)
+

@@ -17,7 +17,8 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Moment, Scheme
 from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats, Ints
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.maths.noise import noisy_counts
 from fedcohort.theory.paths import NotEnumerable, every_path
 
 CLASSES = 3
@@ -45,12 +46,22 @@ class ScriptedClient:
 
     @property
     def label_counts(self) -> Ints:
-        """(CLASSES,) all positive."""
-        return self._rng("labels").integers(1, 30, CLASSES)
+        """(CLASSES,) that add up to the size."""
+        rng = self._rng("labels")
+        return rng.multinomial(self.size, rng.dirichlet(np.ones(CLASSES)))
 
-    def loss(self) -> float:
-        """Positive, and different for every client."""
-        return float(self._rng("loss").uniform(0.5, 2.5))
+    def feature_counts(self, bins: int) -> Ints:
+        """(CLASSES, bins): every sample has one feature."""
+        rng = self._rng("features")
+        return np.stack([rng.multinomial(k, np.full(bins, 1 / bins)) for k in self.label_counts])
+
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        """Seeded, as everything here: it protects nobody."""
+        return noisy_counts(self._rng("private-counts"), counts, epsilon, sensitivity)
+
+    def loss(self, batch: int | None = None) -> float:
+        """Positive, and different for every client; a batch has another."""
+        return float(self._rng(f"loss {batch}" if batch else "loss").uniform(0.5, 2.5))
 
     def update(self) -> Floats:
         """(DIMENSION,)."""
@@ -66,10 +77,15 @@ def scripted(federation: Federation, seed: int = 0) -> Answer:
     sizes = federation.sizes
 
     @cache  # the same question is asked again on every path
-    def measured(signal: Signal, i: int) -> Any:
-        return signal.measure(ScriptedClient(i, 1 if sizes is None else int(sizes[i]), seed))
+    def measured(signal: Signal, settings: tuple[tuple[str, Any], ...], i: int) -> Any:
+        client = ScriptedClient(i, 1 if sizes is None else int(sizes[i]), seed)
+        return signal.measure(client, **dict(settings))
 
-    return lambda ask: np.array([measured(ask.signal, i) for i in ask.clients.tolist()])
+    def answer(ask: Ask) -> Array:
+        settings = tuple(ask.settings.items())
+        return np.array([measured(ask.signal, settings, i) for i in ask.clients.tolist()])
+
+    return answer
 
 
 @dataclass(frozen=True, eq=False)

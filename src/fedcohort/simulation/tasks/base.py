@@ -122,6 +122,19 @@ class Task(ABC):
 
     # The checks that every task makes of what it is given.
 
+    def batch_losses(
+        self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
+    ) -> Floats:
+        """The mean loss over ``batch`` random samples of each client (all, if it has fewer)."""
+        raise BadInput(f"The task {self.name!r} does not tell the loss of a mini-batch.")
+
+    def feature_histograms(self, clients: Ints, bins: int) -> Ints:
+        """How often the features of the samples of each class fall into which of ``bins``.
+
+        (k, classes, bins): equal bins on [0, 1]; what lies outside counts to the nearest.
+        """
+        raise BadInput(f"The task {self.name!r} has no features to count.")
+
     def _check_models(self, thetas: Array, ndim: int) -> Array:
         """``thetas`` as an array of finite numbers, (d,) or (T, d)."""
         thetas = np.asarray(thetas)

@@ -14,6 +14,7 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
 from fedcohort.simulation.tasks.batches import batches, participants
 from fedcohort.simulation.tasks.layers import Direct, Gram, GramMatrices, Plan, gram_pays
+from fedcohort.maths.draws import distinct
 from fedcohort.simulation.tasks.samples import Samples, is_integer
 from fedcohort.simulation.tasks.training import Drawn, groups, make_plan, softmax_error, train
 from fedcohort.simulation.work import LocalWork
@@ -136,6 +137,42 @@ class Classifier(Task):
         layers = [layer[0] for layer in self._layers(theta[None])]
         sums = np.zeros((len(clients), self.dimension), dtype=self.samples.x.dtype)
         counts = np.zeros(len(clients), dtype=np.int64)
+    def batch_losses(
+        self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
+    ) -> Floats:
+        """Mean cross-entropy over one mini-batch of each client; see `Task.batch_losses`."""
+        theta = self._check_models(theta, 1)
+        clients = self._check_clients(clients)
+        self._check_rngs(clients, rngs, 1.0)
+        layers = self._layers(theta[None])
+        means = np.zeros(len(clients))
+        for position, (client, rng) in enumerate(zip(clients.tolist(), rngs, strict=True)):
+            size = int(self.sizes[client])
+            if size:
+                rows = int(self.samples.starts[client]) + distinct(rng, size, min(batch, size))
+                scores = _scores(layers, self.samples.x[rows])
+                means[position] = _cross_entropy(scores, self.samples.y[rows])[0].mean()
+        return means
+
+    def feature_histograms(self, clients: Ints, bins: int) -> Ints:
+        """How the features of each class are distributed; see `Task.feature_histograms`."""
+        clients = self._check_clients(clients)
+        if not is_integer(bins) or bins < 1:
+            raise BadParameter("bins", type(self).__name__, "an integer of at least 1", bins)
+        counts = np.zeros((len(clients), self.classes, bins), dtype=np.int64)
+        for client, histograms in zip(clients.tolist(), counts, strict=True):
+            part = self.samples.of(client)
+            bin_of = np.clip(self.samples.x[part, :-1] * bins, 0, bins - 1).astype(np.int64)
+            cells = bin_of + bins * self.samples.y[part, None]  # (n_i, features)
+            histograms += np.bincount(cells.ravel(), minlength=counts[0].size).reshape(-1, bins)
+        return counts
+
+    def predictions(self, theta: Array) -> Ints:
+        """The class that a model gives to each sample of the test set, (M',)."""
+        layers = self._layers(self._check_models(theta, 1)[None])
+        tiles = [scores[0].argmax(axis=0) for _, scores in self._tiles(layers, self.samples.x_test)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *tiles])
+
         for position, (client, rng) in enumerate(zip(clients.tolist(), rngs, strict=True)):
             part = self.samples.of(client)
             rows = participants(rng, int(self.sizes[client]), data_rate)

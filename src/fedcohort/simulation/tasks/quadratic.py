@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
-from fedcohort.simulation.tasks.batches import participants
 from fedcohort.simulation.work import LocalWork
 
 
@@ -89,7 +88,7 @@ class Quadratic(Task):
         self._check_rngs(clients, rngs, data_rate)
         curvature = 1 + work.decay + work.mu
         contraction = 1 - work.lr * curvature
-        counts = self._counts(clients, rngs, data_rate)
+        counts = self.participating(clients, rngs, data_rate)
         steps = np.array([work.steps_for(int(count)) for count in counts], dtype=np.int64)  # (k,)
         limits = (self.minima[clients] + work.mu * theta) / curvature  # (k, d)
         with np.errstate(over="ignore", invalid="ignore"):  # a diverged row is the server's case
@@ -109,6 +108,12 @@ class Quadratic(Task):
         squares = 0.5 * ((theta - self.minima[clients]) ** 2).sum(axis=1)
         return np.where(self.sizes[clients] > 0, squares, 0.0)
 
+    def batch_losses(
+        self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
+    ) -> Floats:
+        """As `losses`: all samples of a client have the same."""
+        return self.losses(theta, clients)
+
     def gradient_sums(
         self,
         theta: Array,
@@ -120,7 +125,7 @@ class Quadratic(Task):
         theta = self._check_models(theta, 1)
         clients = self._check_clients(clients)
         self._check_rngs(clients, rngs, data_rate)
-        counts = self._counts(clients, rngs, data_rate)
+        counts = self.participating(clients, rngs, data_rate)
         means = theta - self.minima[clients]  # (k, d)
         if self.noise:
             means = means + self.noise * np.stack(
@@ -145,14 +150,6 @@ class Quadratic(Task):
         train = 0.5 * weight * ((thetas - centre) ** 2).sum(axis=1) + spread
         nothing = np.full(len(thetas), np.nan)
         return Evaluation(train_loss=train, test_loss=nothing, accuracy=nothing.copy())
-
-    def _counts(self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float) -> Ints:
-        """How many samples of each client take part."""
-        sizes = self.sizes[clients]
-        if data_rate == 1.0:
-            return sizes
-        drawn = [len(participants(r, int(s), data_rate)) for r, s in zip(rngs, sizes, strict=True)]
-        return np.array(drawn, dtype=np.int64)
 
 
 def _check_sizes(sizes: ArrayLike | None, n: int) -> Ints:
