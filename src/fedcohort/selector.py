@@ -16,7 +16,7 @@ from fedcohort.core.conversation import Answer, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
-from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.scheme import Moment, Scheme, checked_latency
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array
 from fedcohort.designs import Everyone
@@ -75,7 +75,12 @@ class Selector:
         self._state: Any = None
         self._cohort: Cohort | None = None
 
-    def select(self, available: ArrayLike | None = None, ask: Answer | None = None) -> Cohort:
+    def select(
+        self,
+        available: ArrayLike | None = None,
+        ask: Answer | None = None,
+        latency: ArrayLike | None = None,
+    ) -> Cohort:
         """The cohort of the current round.
 
         Parameters
@@ -85,6 +90,8 @@ class Selector:
             cohort.
         ask
             The transport for this call, instead of the selector's own.
+        latency
+            How long a round takes each client, (n,) in any unit, for schemes that mind.
         """
         if self._cohort is not None:
             warnings.warn(
@@ -93,7 +100,7 @@ class Selector:
                 FedcohortWarning,
                 stacklevel=2,
             )
-        federation, moment = self._present(available)
+        federation, moment = self._present(available, latency)
         if len(federation.present) == 0:
             self._cohort = Cohort.empty()
             return self._cohort
@@ -132,11 +139,14 @@ class Selector:
             return Everyone(federation.shares)  # nobody, for certain
         return self.scheme.design(self.start(), federation, moment)
 
-    def _present(self, available: ArrayLike | None) -> tuple[Federation, Moment]:
+    def _present(
+        self, available: ArrayLike | None, latency: ArrayLike | None = None
+    ) -> tuple[Federation, Moment]:
         """The federation of this round, and the moment."""
         n = len(self.federation)
         here = None if available is None else checked_positions(available, n, "available")
-        return self.federation.among(here), Moment(self.round, here)
+        takes = None if latency is None else checked_latency(latency, n)
+        return self.federation.among(here), Moment(self.round, here, takes)
 
     def picture(self) -> dict[str, Array]:
         """What the scheme has to show of what it knows now: clusters, distances, strata."""

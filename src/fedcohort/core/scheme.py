@@ -10,14 +10,15 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Conversation, Signal
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Checked, constraints
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Array, Floats, Ints
 
 S = TypeVar("S")
 
@@ -52,11 +53,25 @@ class Moment:
     """When a cohort is chosen.
 
     ``available`` holds the positions that can take part, None for everyone. The federation a
-    scheme is given already leaves out the others, so most schemes need not look.
+    scheme is given already leaves out the others, so most schemes need not look. ``latency``
+    (n,) is how long a round takes each client, in any unit, where that is known.
     """
 
     round: int = 0
     available: Ints | None = None
+    latency: Floats | None = None
+
+
+def checked_latency(latency: ArrayLike, n: int) -> Floats:
+    """Latencies as floats: one finite number of at least 0 per client."""
+    values = np.asarray(latency)
+    fine = values.shape == (n,) and values.dtype.kind in "iuf"
+    if not fine or not np.all(np.isfinite(values) & (values >= 0)):
+        raise BadInput(
+            f"'latency' must be one finite number of at least 0 for each of {n} clients; got "
+            f"{reprlib.repr(latency)}."
+        )
+    return values.astype(np.float64)
 
 
 @dataclass(frozen=True)

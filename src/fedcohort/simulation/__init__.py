@@ -1,6 +1,13 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
-from fedcohort.simulation.availability import Always, Availability, Cyclic, Random, availability
+from fedcohort.simulation.availability import (
+    Always,
+    Availability,
+    Cyclic,
+    Devices,
+    Random,
+    availability,
+)
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.tasks import MLP, Evaluation, Quadratic, Softmax, Task
@@ -13,6 +20,7 @@ __all__ = [
     "Availability",
     "Comparison",
     "Cyclic",
+    "Devices",
     "Evaluation",
     "LocalWork",
     "Quadratic",

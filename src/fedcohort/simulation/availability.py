@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.parameters import Checked, Whole
-from fedcohort.core.types import Ints
+from fedcohort.core.parameters import Checked, Real, Whole
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Floats, Ints
 
 
 class Availability(Checked, ABC):
@@ -25,6 +26,10 @@ class Availability(Checked, ABC):
     @abstractmethod
     def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
         """Positions of the clients that are there; None for all."""
+
+    def latency(self, n: int, round: int, rng: np.random.Generator) -> Floats | None:
+        """(n,) how long the round takes each client; None where the model does not say."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,41 @@ class Cyclic(Availability):
         return np.arange(turn, n, self.groups, dtype=np.int64)
 
 
-AVAILABILITIES: dict[str, type[Availability]] = {a.name: a for a in (Always, Random, Cyclic)}
+@dataclass(frozen=True)
+class Devices(Availability):
+    """Everyone is there, on devices of different speed.
+
+    The latency of client i in a round is ``exp(spread * s_i + jitter * e)``: s_i is standard
+    normal and belongs to the device, e to the round. Seconds, if 1 is a second.
+
+    Parameters
+    ----------
+    spread
+        How different the devices are; 1 makes the slowest of 100 some 150 times slower than
+        the fastest.
+    jitter
+        How much a device changes from round to round.
+    seed
+        Which devices.
+    """
+
+    spread: Annotated[float, Real(0)] = 1.0
+    jitter: Annotated[float, Real(0)] = 0.1
+    seed: Annotated[int, Whole(0)] = 0
+
+    name: ClassVar[str] = "devices"
+
+    def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
+        return None
+
+    def latency(self, n: int, round: int, rng: np.random.Generator) -> Floats:
+        devices = stream(self.seed, "devices").standard_normal(n)
+        return np.exp(self.spread * devices + self.jitter * rng.standard_normal(n))
+
+
+AVAILABILITIES: dict[str, type[Availability]] = {
+    model.name: model for model in (Always, Random, Cyclic, Devices)
+}
 
 
 def availability(name: str, **parameters: object) -> Availability:

@@ -132,8 +132,9 @@ class _Run:
         started = time.perf_counter()
         weather = stream(self.seed, "availability", round)
         there = self.availability.available(len(self.federation), round, weather)
+        latency = self.availability.latency(len(self.federation), round, weather)
         fleet = Fleet(self.task, self.work, self.seed, round, self.theta)
-        cohort = self.selector.select(there, fleet.answer)
+        cohort = self.selector.select(there, fleet.answer, latency)
         chosen = time.perf_counter()
         signals = {signal.name: np.empty(0) for signal in self.scheme.listens}
         if len(cohort):
