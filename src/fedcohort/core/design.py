@@ -20,7 +20,7 @@ from fedcohort.core.types import Array, Floats, Ints
 
 MATRIX_LIMIT = 5_000
 """Above this many clients a covariance is given as an operator only."""
-OUTCOME_LIMIT = 2_000_000
+OUTCOME_LIMIT = 200_000
 """Above this many outcomes a design is not enumerated."""
 
 

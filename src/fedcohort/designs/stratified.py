@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design, Distinct
+from fedcohort.core.design import OUTCOME_LIMIT, Design, Distinct, too_many_outcomes
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths.draws import Rng
 
@@ -76,7 +76,10 @@ class Stratified(Design):
         return Distinct(sum(d.mean for d in each), sum(d.variance for d in each))
 
     def enumerate(self) -> Iterator[tuple[Fraction, Cohort]]:
-        for outcome in product(*(tuple(part.enumerate()) for part in self.parts)):
+        parts = [tuple(part.enumerate()) for part in self.parts]
+        if prod(len(outcomes) for outcomes in parts) > OUTCOME_LIMIT:
+            raise too_many_outcomes()
+        for outcome in product(*parts):
             weights: list[Array] = [
                 np.asarray(c.weights, dtype=object) * scale
                 for scale, (_, c) in zip(self.scale, outcome, strict=True)

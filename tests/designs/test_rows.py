@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort.core import Shares
+from fedcohort.core.design import MATRIX_LIMIT
+from fedcohort.core.errors import TooLarge
+from fedcohort.core.streams import stream
+from fedcohort.designs import Rows
+from fedcohort.theory.claims import check_design
+
+SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any)
+DRAWS = st.integers(1, 7)
+
+
+def shares_of(sizes: list[int]) -> Shares:
+    return Shares.of(np.array(sizes, dtype=np.int64))
+
+
+def by_decreasing(shares: Shares) -> np.ndarray:
+    return np.argsort(-shares.parts, kind="stable")
+
+
+def one_after_the_other(order: list[int], sizes: list[int], m: int) -> list[list[int]]:
+    """Algorithm 1 as a plain loop (with the corrections to the printed one): the slow twin."""
+    whole = sum(sizes)
+    rows = [[0] * len(sizes) for _ in range(m)]
+    k = filled = 0
+    for i in order:
+        left = m * sizes[i]
+        while left > 0:
+            taken = min(left, whole - filled)
+            rows[k][i] += taken
+            left, filled = left - taken, filled + taken
+            if filled == whole:
+                k, filled = k + 1, 0
+    return rows
+
+
+def dense(rows: Rows) -> list[list[int]]:
+    out = [[0] * rows.n for _ in range(rows.rows)]
+    for k, i, mass in zip(*(column.tolist() for column in rows.entries), strict=True):
+        out[k][i] += mass
+    return out
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(SIZES, DRAWS)
+def test_the_line_cut_into_rows_is_algorithm_1(sizes: list[int], m: int) -> None:
+    shares = shares_of(sizes)
+    order = by_decreasing(shares)
+    rows = Rows.along(order, shares, m)
+    found = dense(rows)
+    assert found == one_after_the_other(order.tolist(), sizes, m)
+    assert [sum(row) for row in found] == [shares.whole] * m  # every row is a distribution
+    assert [sum(column) for column in zip(*found, strict=True)] == [m * s for s in sizes]
+    assert len(rows.entries.mass) <= len(sizes) + m - 1
+    for i, size in enumerate(sizes):
+        assert sum(row[i] > 0 for row in found) <= m * size // shares.whole + 2
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(SIZES, DRAWS)
+def test_dedicated_rows_come_first_and_lose_nothing(sizes: list[int], m: int) -> None:
+    shares = shares_of(sizes)
+    found = dense(Rows.along(by_decreasing(shares), shares, m, dedicate=True))
+    assert [sum(row) for row in found] == [shares.whole] * m
+    assert [sum(column) for column in zip(*found, strict=True)] == [m * s for s in sizes]
+    for i, size in enumerate(sizes):
+        assert sum(row[i] == shares.whole for row in found) >= m * size // shares.whole
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any), st.integers(1, 3))
+def test_all_that_a_design_says_is_so(sizes: list[int], m: int) -> None:
+    shares = shares_of(sizes)
+    check_design(Rows.alike(shares, m))
+    check_design(Rows.along(by_decreasing(shares), shares, m))
+    check_design(Rows.along(by_decreasing(shares), shares, m, dedicate=True))
+    chances = Shares.of(np.where(shares.parts > 0, 1 + np.arange(len(sizes)), 0))
+    check_design(Rows.hansen_hurwitz(chances, shares, m))
+
+
+def test_segments_given_row_by_row() -> None:
+    # Two rows of width 6; client 0 has two segments in the first row and one in the second.
+    clients, masses = np.array([0, 1, 0, 2, 0]), np.array([1, 3, 2, 5, 1])
+    rows = Rows.segments(clients, masses, 6, 4)
+    assert rows.rows == rows.draws == 2
+    assert dense(rows) == [[3, 3, 0, 0], [1, 0, 5, 0]]
+    check_design(rows)
+
+
+def test_a_client_that_fills_its_row_piece_by_piece_is_never_missed() -> None:
+    # 1/3 + 1/3 + 1/3 may exceed 1 in floats; its logarithm must not be NaN.
+    for pieces in range(1, 50):
+        rows = Rows.segments(np.zeros(pieces, np.int64), np.ones(pieces, np.int64), pieces, 2)
+        np.testing.assert_allclose(rows.inclusion(), [1.0, 0.0], atol=1e-12)
+
+
+def test_two_clients_that_meet_in_several_rows() -> None:
+    # The variance of the number of distinct clients must multiply the rows in which they meet.
+    clients = np.array([0, 1, 0, 1, 2, 0, 1, 2])
+    masses = np.array([2, 4, 3, 3, 0, 1, 2, 3])
+    check_design(Rows.segments(clients, masses, 6, 3))
+
+
+@pytest.mark.parametrize("m", [1, 4])
+@pytest.mark.parametrize("sizes", [[2**62] * 4, [2**62, 2**62 - 1, 3], [2**90, 1, 2**89]])
+def test_sizes_beyond_64_bits_are_exact(sizes: list[int], m: int) -> None:
+    parts = np.array(sizes, dtype=object if max(sizes) >= 2**63 else np.int64)
+    shares = Shares.of(parts)
+    assert shares.whole == sum(sizes)
+    for rows in (
+        Rows.alike(shares, m),
+        Rows.along(by_decreasing(shares), shares, m),
+        Rows.along(by_decreasing(shares), shares, m, dedicate=True),
+    ):
+        mass = [0] * len(sizes)
+        for _, i, part in zip(*(column.tolist() for column in rows.entries), strict=True):
+            mass[i] += part
+        times = m if rows.rows == m else 1
+        assert mass == [times * size for size in sizes]  # a float would lose the last units
+        cohort = rows.draw(stream(0, "big"))
+        assert cohort.draws.sum() == m
+        check_design(rows)
+
+
+def test_the_last_sample_of_2_to_the_62_counts() -> None:
+    # 2**62 and 2**62 + 1 are the same float; the exact chances differ.
+    shares = Shares.of(np.array([2**62, 2**62 + 1]))
+    one, other = (shares.fraction(i) for i in range(2))
+    assert other - one == Fraction(1, 2**63 + 1)
+    outcomes = list(Rows.alike(shares, 1).enumerate())
+    assert {chance for chance, _ in outcomes} == {one, other}
+
+
+def test_large_matrices_and_pairs_are_refused() -> None:
+    n = MATRIX_LIMIT + 1
+    rows = Rows.alike(Shares.of(np.arange(1, n + 1)), 3)
+    with pytest.raises(TooLarge, match="covariance_times"):
+        rows.covariance()
+    assert rows.covariance_times(np.ones(n)).sum() == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(TooLarge, match="inclusion"):
+        rows.distinct()
+    with pytest.raises(TooLarge, match="lower m"):
+        Rows.alike(Shares.of(np.ones(3, dtype=np.int64)), 10**12)
+
+
+def test_too_many_outcomes_are_refused_before_they_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fedcohort.designs.rows.OUTCOME_LIMIT", 1_000)
+    with pytest.raises(TooLarge, match="outcomes"):
+        Rows.alike(Shares.of(np.arange(1, 200)), 50).enumerate()
+
+
+def test_equal_clients_share_the_pairs() -> None:
+    # 20,000 clients of few sizes: the variance of the number of distinct clients is quick.
+    rows = Rows.alike(Shares.of(1 + np.arange(20_000) % 3), 50)
+    mean, variance = rows.distinct()
+    assert mean == pytest.approx(rows.inclusion().sum())
+    assert 0 < variance < 1

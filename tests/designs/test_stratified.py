@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fedcohort.core import Shares
+from fedcohort.core.design import Design
+from fedcohort.core.errors import TooLarge
+from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.theory import enumerated_moments
+from fedcohort.theory.claims import check_design
+
+SIZES = np.array([5, 4, 3, 2, 1, 6])
+STRATA = (np.array([4, 0]), np.array([1, 3, 5]), np.array([2]))
+
+
+def stratified(parts: list[Design]) -> Stratified:
+    whole = int(SIZES.sum())
+    scale = tuple(Fraction(int(SIZES[s].sum()), whole) for s in STRATA)
+    return Stratified(len(SIZES), STRATA, tuple(parts), scale)
+
+
+def test_a_different_design_in_every_stratum() -> None:
+    first, second, third = (Shares.of(SIZES[s]) for s in STRATA)
+    design = stratified(
+        [Rows.alike(first, 2), Simple(second, 2), Bernoulli(third, np.array([1]), 3)]
+    )
+    check_design(design)
+    mean = enumerated_moments(design.enumerate(), design.n).mean
+    assert list(mean) == [Fraction(int(size), int(SIZES.sum())) for size in SIZES]
+
+
+def test_everyone_in_every_stratum_is_everyone() -> None:
+    design = stratified([Everyone(Shares.of(SIZES[s])) for s in STRATA])
+    check_design(design)
+    [(chance, cohort)] = list(design.enumerate())
+    assert chance == 1
+    assert cohort.clients.tolist() == list(range(6))
+    assert sum(cohort.weights) == 1
+
+
+def test_too_many_outcomes_are_refused() -> None:
+    n, groups = 120, 12
+    strata = tuple(np.arange(h, n, groups) for h in range(groups))
+    parts = tuple(Simple(Shares.of(np.ones(len(s), np.int64)), 5) for s in strata)
+    design = Stratified(n, strata, parts, (Fraction(1, groups),) * groups)
+    with pytest.raises(TooLarge):
+        for _ in design.enumerate():
+            pass
