@@ -225,7 +225,7 @@ class Asking(Scheme):
 def test_secure_aggregation_follows_from_the_signals():
     def says(*asks):
         cls = type("Some", (Asking,), {"asks": frozenset(asks), "name": "some"})
-        return _declared(cls())["secure_aggregation"]
+        return _declared(cls(), 10)["secure_aggregation"]
 
     summed = Signal("sum", "only a sum", lambda client: 1, secrecy="summed")
     assert says() == "yes"

@@ -22,6 +22,8 @@ from fedcohort.theory.rehearsal import bytes_of, rehearse
 
 LEARNING_LIMIT = 3_000
 """With more clients, schemes that ask or listen are described but their law is not computed."""
+UNBIASED = 1e-9
+"""A bias below this is a rounding error."""
 CLASSES = 10
 """Classes of a label histogram, where none is given, for the price of sending it."""
 
@@ -52,7 +54,7 @@ class SchemeFacts:
     needs
         What must be known or asked, beyond the importance of the clients.
     score
-        What schemes are ranked by; see `Advice.criterion`.
+        What unbiased schemes are ranked by; see `Advice.criterion`.
     note
         Why something is not known, or a caution.
     """
@@ -77,7 +79,7 @@ class SchemeFacts:
     @property
     def unbiased(self) -> bool:
         """Known to be unbiased."""
-        return self.bias is not None and self.bias < 1e-9
+        return self.bias is not None and self.bias < UNBIASED
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class Judge:
         row = SchemeFacts(name, name, "not applicable")
         try:
             scheme = self.build(name, m)
-            row = replace(row, scheme=str(scheme), **_declared(scheme))
+            row = replace(row, scheme=str(scheme), **_declared(scheme, self.rounds))
             design = self.law(scheme)
         except NotKnownError as missing:
             row = replace(row, status="unknown", note=f"Its law depends on {missing}.")
@@ -271,11 +273,12 @@ class Judge:
         never = _never(inclusion[self.federation.present], self.rounds)
         twice = bool(np.any(design.expected_counts() > inclusion * (1 + 1e-9)))
         secure = row.secure_aggregation
+        bias = float(np.abs(mean - self.federation.importance).sum())
         if twice and secure.startswith("yes"):
             secure += "; a client drawn twice must be sent its weight"
         return replace(
             row,
-            bias=float(np.abs(mean - self.federation.importance).sum()),
+            bias=bias,
             sigma=sigma,
             gamma=None if alpha is None else sigma + alpha * float(mean @ mean),
             weight_sum_variance=weight_sum,
@@ -283,7 +286,8 @@ class Judge:
             never_mean=float(never.mean()),
             never_worst=float(never.max()),
             secure_aggregation=secure,
-            score=self.score(design, sigma, weight_sum),
+            # A smaller step also varies less: scores of biased schemes cannot be compared.
+            score=self.score(design, sigma, weight_sum) if bias < UNBIASED else None,
         )
 
     def _priced(self, scheme: Scheme[Any], m: int, row: SchemeFacts) -> SchemeFacts:
@@ -318,7 +322,7 @@ def sorted_signals(signals: Iterable[Any]) -> list[Any]:
     return sorted(signals, key=lambda signal: str(signal.name))
 
 
-def _declared(scheme: Scheme[Any]) -> dict[str, Any]:
+def _declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
     """What follows from the signals that a scheme declares."""
     signals = sorted_signals(scheme.asks | scheme.listens)
     shown = [s.discloses for s in signals if s.secrecy == "shown"]
@@ -330,7 +334,7 @@ def _declared(scheme: Scheme[Any]) -> dict[str, Any]:
     else:
         secure = "yes"
     return {
-        "discloses": tuple(s.discloses for s in signals if s.secrecy != "summed"),
+        "discloses": tuple(str(disclosure) for disclosure in scheme.disclosures(rounds)),
         "secure_aggregation": secure,
         "needs": ", ".join(s.name for s in signals) or "nothing",
     }

@@ -70,7 +70,8 @@ class Known:
 
     def answer(self, ask: Ask) -> Array:
         """Measure a signal on what is known."""
-        return np.array([ask.signal.measure(KnownClient(self, int(i))) for i in ask.clients])
+        clients: list[Any] = [KnownClient(self, int(i)) for i in ask.clients]
+        return np.array([ask.measured(client) for client in clients])
 
     def law(self, scheme: Scheme[Any], federation: Federation) -> Design | None:
         """The law of a scheme's coming round, after the pilot round if there was one."""

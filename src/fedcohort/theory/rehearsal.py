@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +23,11 @@ QUESTION_BYTES = 16
 
 
 class Question(NamedTuple):
-    """One signal, of so many clients."""
+    """One signal, of so many clients, with these settings."""
 
     signal: Signal
     clients: int
+    settings: Mapping[str, int | float | str] = MappingProxyType({})
 
 
 class Questions(NamedTuple):
@@ -42,7 +45,7 @@ class _Listener:
     heard: list[Question] = field(default_factory=list)
 
     def __call__(self, ask: Ask) -> Array:
-        self.heard.append(Question(ask.signal, len(ask.clients)))
+        self.heard.append(Question(ask.signal, len(ask.clients), ask.settings))
         return scripted(self.federation)(ask)
 
 
@@ -69,8 +72,8 @@ def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Questions |
         state = trial.start()
         start, listener.heard = tuple(listener.heard), []
         trial.select(state)
-    except (FedcohortError, ArithmeticError, ValueError, IndexError):
-        return None
+    except (FedcohortError, ArithmeticError, ValueError, LookupError, AttributeError, TypeError):
+        return None  # a rehearsal on scripted clients may fail; the scheme is still described
     return Questions(
         tuple(_scaled(q, small, federation) for q in start),
         tuple(_scaled(q, small, federation) for q in listener.heard),
@@ -88,7 +91,7 @@ def _sample(federation: Federation, count: int) -> Federation:
 
 def _scaled(question: Question, small: Federation, large: Federation) -> Question:
     if question.clients >= len(small.present):
-        return Question(question.signal, len(large.present))
+        return question._replace(clients=len(large.present))
     return question
 
 
@@ -112,6 +115,9 @@ class _SizedClient:
 
     gradient = update
 
+    def private_size(self, report: Any, round: int) -> int:
+        return 1
+
 
 def bytes_of(
     questions: tuple[Question, ...], trained: float, model_bytes: int, classes: int
@@ -123,9 +129,9 @@ def bytes_of(
     """
     client = _SizedClient(max(1, model_bytes // 4), classes)
     total, holders = trained * model_bytes, trained
-    for signal, clients in questions:
+    for signal, clients, settings in questions:
         try:
-            answer = signal.nbytes(np.asarray(signal.measure(client)))
+            answer = signal.nbytes(np.asarray(signal.measure(client, **settings)))
         except Exception:  # a signal of some other package, on a client it does not know
             return None
         total += clients * (QUESTION_BYTES + answer)
