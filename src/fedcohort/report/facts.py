@@ -13,11 +13,13 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
-from fedcohort.report.measures import ACCURACY, Measure, best, final, measured, stacked
+from fedcohort.report.measures import ACCURACY, Measure, best, drawn, final, measured, stacked
 from fedcohort.report.significance import Paired, holm, paired
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
+
+TESTED = ("pairs", "difference", "low", "high", "p", "p_t")
 
 
 def target_of(comparison: Comparison, target: float | None = None) -> float | None:
@@ -60,13 +62,25 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
         "final", ascending=not measure.higher, kind="stable", na_position="last"
     )
     table = table.reset_index(drop=True)
-    levels = final_levels(comparison, measure)
-    winner = table["scheme"][0]
-    tests = [_against(levels, label, winner) for label in table["scheme"]]
-    for name in ("difference", "low", "high", "p"):
-        table[name] = [np.nan if test is None else getattr(test, name) for test in tests]
-    table["p_holm"] = holm(table["p"].to_numpy())
-    return table
+    tests = pairwise(comparison, [str(table["scheme"][0])]).drop(columns="reference")
+    return table.merge(tests, on="scheme", how="left")
+
+
+def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
+    """Every scheme against every reference (all, by default), paired by seed.
+
+    ``p_holm`` corrects ``p`` for the number of schemes compared with the same reference.
+    """
+    levels = final_levels(comparison, measured(comparison)[0])
+    parts = []
+    for reference in comparison.labels if references is None else references:
+        others = [label for label in levels if label != reference]
+        tests = [_against(levels, label, reference) for label in others]
+        columns = {name: [getattr(test, name) for test in tests] for name in TESTED}
+        table = pd.DataFrame({"scheme": others, "reference": reference, **columns})
+        table["p_holm"] = holm(table["p"].to_numpy(dtype=np.float64))
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _scheme_row(
@@ -75,8 +89,8 @@ def _scheme_row(
     _, curves = stacked(traces, measure)
     level, peak = final(curves), best(curves, measure)
     reached = [None if goal is None else trace.rounds_to(goal) for trace in traces]
-    seconds = [np.cumsum(trace.seconds[:, :2].sum(axis=1)) for trace in traces]
-    weight = [np.cumsum(trace.bytes_down + trace.bytes_up) for trace in traces]
+    seconds = [spent_seconds(trace) for trace in traces]
+    weight = [spent_bytes(trace) for trace in traces]
     return {
         "scheme": label,
         "seeds": len(traces),
@@ -128,9 +142,95 @@ def final_levels(comparison: Comparison, measure: Measure) -> dict[str, dict[int
     return out
 
 
-def _against(levels: Mapping[str, Mapping[int, float]], label: str, other: str) -> Paired | None:
+def _against(levels: Mapping[str, Mapping[int, float]], label: str, other: str) -> Paired:
     """The paired comparison of two schemes over the seeds they share."""
-    if label == other:
-        return None
     shared = sorted(levels[label].keys() & levels[other].keys())
     return paired([levels[label][s] for s in shared], [levels[other][s] for s in shared])
+
+
+def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.DataFrame:
+    """One row per scheme and evaluated round: mean, spread and extremes over the seeds.
+
+    Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes`` and
+    ``seconds`` are what was spent until then, mean over seeds; evaluation is not counted.
+    """
+    parts = []
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        rounds, raw = stacked(traces, measure)
+        shown = drawn(raw, line, measure)
+        spent = rounds.astype(int) - 1
+        parts.append(
+            pd.DataFrame(
+                {
+                    "scheme": label,
+                    "round": rounds.astype(int),
+                    "mean": shown.mean(axis=0),
+                    "sd": shown.std(axis=0, ddof=1) if len(traces) > 1 else 0.0,
+                    "lowest": shown.min(axis=0),
+                    "highest": shown.max(axis=0),
+                    "bytes": np.mean([spent_bytes(trace)[spent] for trace in traces], axis=0),
+                    "seconds": np.mean([spent_seconds(trace)[spent] for trace in traces], axis=0),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def spent_bytes(trace: Trace) -> Floats:
+    """(T,) bytes in both directions until each round."""
+    return np.cumsum((trace.bytes_down + trace.bytes_up).astype(np.float64))
+
+
+def spent_seconds(trace: Trace) -> Floats:
+    """(T,) seconds of choosing and training until each round."""
+    return np.cumsum(trace.seconds[:, :2].sum(axis=1))
+
+
+def ledger(comparison: Comparison) -> pd.DataFrame:
+    """What every scheme cost and disclosed, one row per purpose, means over seeds."""
+    rows = []
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        purposes = dict.fromkeys(row["purpose"] for trace in traces for row in trace.ledger)
+        for purpose in purposes:
+            booked = [row for trace in traces for row in trace.ledger if row["purpose"] == purpose]
+            counts = {
+                name: sum(row[name] for row in booked) / len(traces)
+                for name in ("messages", "bytes_down", "bytes_up")
+            }
+            rows.append(
+                {"scheme": label, "purpose": purpose, **counts, "discloses": booked[0]["discloses"]}
+            )
+    columns = ["scheme", "purpose", "messages", "bytes_down", "bytes_up", "discloses"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def settings(comparison: Comparison) -> pd.DataFrame:
+    """Everything that decided the runs, one row per setting; what differs, by scheme."""
+    kept = {key: value for key, value in comparison.settings.items() if key != "schemes"}
+    rows = [("comparison", key, value) for key, value in kept.items()]
+    firsts = {label: dict(comparison.of(label)[0].settings) for label in comparison.labels}
+    common = {
+        key: value
+        for key, value in next(iter(firsts.values())).items()
+        if key not in {"seed", "label"} and all(f.get(key) == value for f in firsts.values())
+    }
+    rows += [("every run", key, value) for key, value in common.items() if key not in kept]
+    for label, facts in firsts.items():
+        own = {k: v for k, v in facts.items() if k not in common and k not in {"seed", "label"}}
+        rows += [(label, key, value) for key, value in own.items()]
+    return pd.DataFrame(
+        [(where, key, in_words(value)) for where, key, value in rows],
+        columns=["of", "setting", "value"],
+    )
+
+
+def in_words(value: Any) -> str:
+    """A setting as text, nested ones in one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {in_words(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        shown = ", ".join(in_words(inner) for inner in value[:40])
+        return shown + (f", … ({len(value)} in all)" if len(value) > 40 else "")
+    return str(value)

@@ -1,22 +1,263 @@
-"""One self-contained HTML page."""
+"""One self-contained HTML page: no server, no network, nothing beside the file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from string import Template
+from typing import TYPE_CHECKING, Any
 
-from fedcohort.report import facts
+import pandas as pd
+
+from fedcohort.report import clients, facts, figures, figures_clients, figures_clusters, story
+from fedcohort.report.drawing import Drawing
+from fedcohort.report.encode import to_json
+from fedcohort.report.markup import card, figure, plain_table
+from fedcohort.report.scoreboard import pairs, scoreboard
+from fedcohort.report.styles import DARK, LIGHT, swatch
+from fedcohort.report.words import byte_count, counted
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
+
+NIGHT = (
+    "--page: #0e131a; --surface: #161d27; --text: #e8edf3; --muted: #9fb0c3; --line: #2a3542; "
+    "--accent: #6db3f2; --accent-soft: #1b2c40; --grid: #232d39; --shadow: none;"
+)
 
 
 def write(
     comparison: Comparison, path: str | os.PathLike[str], target: float | None = None
 ) -> Path:
-    """Write the page of a comparison to ``path``."""
+    """Write the page of a comparison to ``path``; the old file stays until the new is whole."""
     place = Path(path)
-    table = facts.summary(comparison, target).to_html(index=False)
-    place.write_text(f"<!doctype html><meta charset=utf-8>{table}", encoding="utf-8")
+    text = page(comparison, target)
+    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, place)  # a link at this place is replaced, not followed
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
     return place
+
+
+def page(comparison: Comparison, target: float | None = None) -> str:
+    """The page of a comparison."""
+    from plotly.offline import get_plotlyjs
+
+    from fedcohort import __version__
+
+    table = facts.summary(comparison, target)
+    sections = _sections(comparison, table, target)
+    drawings = [drawing for section in sections for drawing in section.drawings]
+    plotly, script = get_plotlyjs(), _file("page.js")
+    return Template(_file("page.html")).substitute(
+        policy=_policy(plotly, script),
+        version=escape(__version__),
+        title=escape(_title(comparison)),
+        css=_css(),
+        what=escape(_what(comparison)),
+        links="".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections),
+        sections="\n".join(section.html() for section in sections),
+        data=to_json(_data(comparison, table, drawings)),
+        plotly=plotly,
+        script=script,
+    )
+
+
+def _file(name: str) -> str:
+    return (files("fedcohort.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _policy(*scripts: str) -> str:
+    """Only these very scripts run, nothing is fetched, nothing is sent."""
+    allowed = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _css() -> str:
+    def variables(palette: Sequence[str]) -> str:
+        return " ".join(f"--c{i}: {colour};" for i, colour in enumerate(palette))
+
+    classes = "\n".join(f".c{i} {{ color: var(--c{i}); }}" for i in range(len(LIGHT)))
+    return Template(_file("page.css")).substitute(
+        light=variables(LIGHT), night=f"{NIGHT} {variables(DARK)}", colours=classes
+    )
+
+
+def _data(
+    comparison: Comparison, table: pd.DataFrame, drawings: Sequence[Drawing]
+) -> dict[str, Any]:
+    """What the script needs: figures, colours, and every scheme against every other."""
+    order = {label: i for i, label in enumerate(comparison.labels)}
+    ranked = [order[label] for label in table["scheme"]]
+    return {
+        "schemes": list(comparison.labels),
+        "palettes": {"light": LIGHT, "dark": DARK},
+        "groups": {"all": ranked, "best": ranked[:5], "none": []},
+        "pairs": pairs(comparison),
+        "figures": {
+            drawing.key: {
+                "traces": drawing.traces,
+                "layout": drawing.layout,
+                "layouts": drawing.layouts,
+                "switches": [{"key": s.key, "options": s.options} for s in drawing.switches],
+            }
+            for drawing in drawings
+        },
+    }
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{len(comparison.labels)} schemes on {comparison.traces[0].settings.get('task', '?')}"
+
+
+def _what(comparison: Comparison) -> str:
+    """What was run, in a line."""
+    first, problem = comparison.traces[0], comparison.settings.get("problem")
+    told = facts.in_words(problem) if problem else str(first.settings.get("task", ""))
+    parts = [
+        counted(len(comparison.labels), "scheme"),
+        counted(len(first.importance), "client"),
+        counted(max(trace.rounds for trace in comparison.traces), "round"),
+        counted(len({trace.seed for trace in comparison.traces}), "seed"),
+        told,
+    ]
+    if comparison.interrupted:
+        parts.append("interrupted: some runs are missing")
+    return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the page: HTML, figures, and figures side by side."""
+
+    key: str
+    title: str
+    content: tuple[str | Drawing | tuple[Drawing, ...], ...]
+
+    @property
+    def drawings(self) -> list[Drawing]:
+        """All figures."""
+        out: list[Drawing] = []
+        for item in self.content:
+            out += [item] if isinstance(item, Drawing) else item if isinstance(item, tuple) else []
+        return out
+
+    def html(self) -> str:
+        """The section; the headline of the page is the heading of the first."""
+        heading = "" if self.key == "result" else f"<h2>{escape(self.title)}</h2>"
+        body = "".join(_shown(item) for item in self.content)
+        return (
+            f'<section id="{self.key}" aria-label="{escape(self.title)}">{heading}{body}</section>'
+        )
+
+
+def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
+    if isinstance(item, Drawing):
+        return figure(item)
+    if isinstance(item, tuple):
+        return f'<div class="pair">{"".join(figure(each) for each in item)}</div>'
+    return item
+
+
+def _sections(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[_Section]:
+    c = comparison
+    pair = figures_clients.histogram(c), figures_clients.lorenz(c)
+    weights = figures.weight_theory(c), figures.weight_ratio(c)
+    sections = [
+        _Section("result", "Result", (_result(c, table, target),)),
+        _Section("curves", "Progress", (_chips(c), figures.progress(c, target))),
+        _Section("cost", "Cost", (figures.cost(c), _ledger(c))),
+        _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
+        _Section("labels", "Labels", (figures.labels(c),)),
+        _Section("weights", "Weights", weights),
+        _Section("worst", "Worst clients", (figures_clients.losses(c), _worst(c))),
+        _Section("federation", "Federation", (figures_clients.federation(c),)),
+        _Section("clusters", "Clusters", (figures_clusters.cluster_figures(c),)),
+        _Section("settings", "Settings", (_settings(c),)),
+    ]
+    return [section for section in sections if section.content != ((),)]
+
+
+def _result(comparison: Comparison, table: pd.DataFrame, target: float | None) -> str:
+    cards = "".join(card(item) for item in story.cards(comparison, table, target))
+    return (
+        f"<h1>{escape(story.headline(comparison, table))}</h1>"
+        f'<p class="lead">{escape(story.chance(comparison, table))}</p>'
+        f'<dl class="cards">{cards}</dl>{scoreboard(comparison, table, target)}'
+    )
+
+
+def _chips(comparison: Comparison) -> str:
+    chips = "".join(
+        f'<label class="chip" title="{escape(label)}">'
+        f'<input type="checkbox" value="{index}" checked>{swatch(index)}'
+        f"<span>{escape(label)}</span></label>"
+        for index, label in enumerate(comparison.labels)
+    )
+    buttons = "".join(
+        f'<button type="button" data-show="{key}">{words}</button>'
+        for key, words in (("all", "All"), ("best", "Best five"), ("none", "None"))
+    )
+    return (
+        '<div class="panel filter"><fieldset class="chips"><legend>Schemes in all figures</legend>'
+        f"{chips}{buttons}</fieldset></div>"
+    )
+
+
+def _ledger(comparison: Comparison) -> str:
+    table = facts.ledger(comparison)
+    for name in ("bytes_down", "bytes_up"):
+        table[name] = [byte_count(value) for value in table[name]]
+    table["messages"] = [f"{value:,.0f}" for value in table["messages"]]
+    shown = table.rename(
+        columns={"bytes_down": "to clients", "bytes_up": "to server", "discloses": "server learns"}
+    )
+    return (
+        '<div class="panel"><h3>Ledger: what was sent, and what the server learns</h3>'
+        '<p class="lead">Mean per run over seeds. A question costs messages and tells the server '
+        "something about every client it is put to.</p>"
+        '<div class="scroll" role="region" aria-label="Ledger" tabindex="0">'
+        f"{plain_table(shown)}</div></div>"
+    )
+
+
+def _worst(comparison: Comparison) -> str:
+    table = clients.worst_clients(comparison, 5)
+    return (
+        '<div class="panel"><h3>The five clients served worst, scheme by scheme</h3>'
+        '<div class="scroll" role="region" aria-label="Worst clients" tabindex="0">'
+        f"{plain_table(table.rename(columns={'rounds': 'rounds taken part in'}))}</div></div>"
+    )
+
+
+def _settings(comparison: Comparison) -> str:
+    command = comparison.settings.get("command")
+    again = f"<h3>To repeat</h3><pre>{escape(str(command))}</pre>" if command else ""
+    table = facts.settings(comparison)
+    shown = table[~((table["of"] == "comparison") & (table["setting"] == "command"))]
+    return (
+        f'<div class="panel">{again}<h3>Everything that decided these runs</h3>'
+        '<p class="lead">Equal seeds start from the same model and give a client the same '
+        "mini-batches whoever chose it, so differences between schemes are paired.</p>"
+        '<div class="scroll wide" role="region" aria-label="Settings" tabindex="0">'
+        f"{plain_table(shown)}</div></div>"
+    )

@@ -22,8 +22,9 @@ class Paired:
     """How two schemes differ over the seeds they share.
 
     ``p`` is the two-sided sign-flip test of "the two are exchangeable in every pair";
-    ``low`` and ``high`` are the 95 % interval of the mean difference by Student's t, NaN with
-    fewer than two pairs.
+    ``low`` and ``high`` are the 95 % interval of the mean difference by Student's t and
+    ``p_t`` the test that belongs to it, which assumes normal differences; NaN with fewer than
+    two pairs.
     """
 
     pairs: int
@@ -31,6 +32,7 @@ class Paired:
     low: float
     high: float
     p: float
+    p_t: float
 
     @property
     def smallest_p(self) -> float:
@@ -57,11 +59,13 @@ def paired(first: ArrayLike, second: ArrayLike) -> Paired:
     gaps = x[both] - y[both]
     s = len(gaps)
     if s == 0:
-        return Paired(0, np.nan, np.nan, np.nan, np.nan)
-    mean, half = float(gaps.mean()), np.nan
+        return Paired(0, np.nan, np.nan, np.nan, np.nan, np.nan)
+    mean, half, p_t = float(gaps.mean()), np.nan, np.nan
     if s > 1:
-        half = float(stats.t.ppf(0.975, s - 1) * gaps.std(ddof=1) / np.sqrt(s))
-    return Paired(s, mean, mean - half, mean + half, sign_flip_p(gaps))
+        error = float(gaps.std(ddof=1) / np.sqrt(s))
+        half = float(stats.t.ppf(0.975, s - 1)) * error
+        p_t = float(2 * stats.t.sf(abs(mean) / error, s - 1)) if error else float(mean == 0)
+    return Paired(s, mean, mean - half, mean + half, sign_flip_p(gaps), p_t)
 
 
 def sign_flip_p(gaps: Floats) -> float:

@@ -16,6 +16,15 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else NOTHING
 
 
+def counted(value: float, thing: str) -> str:
+    """A count of things.
+
+    >>> counted(1, "round"), counted(1200, "round")
+    ('1 round', '1,200 rounds')
+    """
+    return f"{amount(value)} {thing}{'' if value == 1 else 's'}"
+
+
 def byte_count(value: float) -> str:
     """Bytes in decimal units.
 

@@ -1,0 +1,204 @@
+"""Whom a scheme chose and whom it left out: tables of participation, labels and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.core.types import Floats
+from fedcohort.report.thin import bucket_edges
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison, Trace
+
+
+def participation(comparison: Comparison) -> pd.DataFrame:
+    """One row per scheme and client: in how many rounds it took part, mean over seeds."""
+    parts = []
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        counts = np.stack([trace.participation for trace in traces])  # (s, n)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "scheme": label,
+                    "client": np.arange(counts.shape[1]),
+                    "size": traces[0].sizes,
+                    "importance": traces[0].importance,
+                    "rounds": counts.mean(axis=0),
+                    "fewest": counts.min(axis=0),
+                    "most": counts.max(axis=0),
+                    "loss": np.mean([trace.client_losses for trace in traces], axis=0),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def participation_histogram(comparison: Comparison, bins: int = 24) -> pd.DataFrame:
+    """How many clients took part in how many rounds: one row per scheme and bin.
+
+    All schemes share their bins; ``clients`` is the mean over seeds.
+    """
+    top = max(int(trace.participation.max(initial=0)) for trace in comparison.traces)
+    width = max(1, -(-(top + 1) // bins))  # whole rounds
+    edges = np.arange(0, top + width + 1, width)
+    parts = []
+    for label in comparison.labels:
+        counts = [np.histogram(trace.participation, edges)[0] for trace in comparison.of(label)]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "scheme": label,
+                    "from": edges[:-1],
+                    "to": edges[1:] - 1,
+                    "clients": np.mean(counts, axis=0),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def lorenz(comparison: Comparison, points: int = 101) -> pd.DataFrame:
+    """Lorenz curves: the share of all participations that the least chosen clients have.
+
+    The diagonal is equality. Curves are means over seeds: averaging the counts first would
+    make every scheme look fairer than any of its runs.
+    """
+    grid = np.linspace(0, 1, points)
+    parts = []
+    for label in comparison.labels:
+        curves = [
+            _lorenz(trace.participation.astype(np.float64), grid) for trace in comparison.of(label)
+        ]
+        parts.append(
+            pd.DataFrame(
+                {"scheme": label, "clients": grid, "participations": np.mean(curves, axis=0)}
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _lorenz(counts: Floats, grid: Floats) -> Floats:
+    total = counts.sum()
+    if total == 0:
+        return grid.copy()
+    shares = np.concatenate([[0.0], np.cumsum(np.sort(counts)) / total])
+    out: Floats = np.interp(grid, np.linspace(0, 1, len(shares)), shares)
+    return out
+
+
+def participation_picture(trace: Trace, rows: int = 120, columns: int = 250) -> Floats:
+    """(<= rows, <= columns) the share of client-rounds in each cell that took part."""
+    tops, lefts = bucket_edges(len(trace.importance), rows), bucket_edges(trace.rounds, columns)
+    rounds = np.repeat(np.arange(trace.rounds), trace.distinct)
+    row = np.searchsorted(tops, trace.cohort_clients, side="right") - 1
+    column = np.searchsorted(lefts, rounds, side="right") - 1
+    shape = len(tops) - 1, len(lefts) - 1
+    counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape)
+    out: Floats = counts / np.outer(np.diff(tops), np.diff(lefts))
+    return out
+
+
+def label_shares(trace: Trace) -> Floats:
+    """(n, classes) the label distribution of each client; zeros for a client with no data."""
+    counts = trace.label_histograms.astype(np.float64)
+    totals = counts.sum(axis=1, keepdims=True)
+    out: Floats = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    return out
+
+
+def label_distance(trace: Trace) -> Floats:
+    """(T,) how far the labels of each cohort are from the federation's.
+
+    The total variation distance (1/2) sum_c |q_c - p_c| between the labels of the cohort,
+    each client counting by its weight, and of the federation, each counting by its
+    importance: the share of labels that would have to change. NaN for an empty cohort.
+    """
+    shares = label_shares(trace)
+    wanted = trace.importance @ shares
+    weighted = trace.cohort_weights[:, None] * shares[trace.cohort_clients]
+    sums = np.concatenate([np.zeros((1, shares.shape[1])), np.cumsum(weighted, axis=0)])
+    starts = np.concatenate([[0], trace.cohort_ends[:-1]])
+    mix = sums[trace.cohort_ends] - sums[starts]  # (T, classes)
+    total = mix.sum(axis=1, keepdims=True)
+    mix = np.divide(mix, total, out=np.full_like(mix, np.nan), where=total > 1e-12)
+    out: Floats = 0.5 * np.abs(mix - wanted).sum(axis=1)
+    return out
+
+
+def labels_over_rounds(comparison: Comparison) -> pd.DataFrame:
+    """Label coverage and label distance, one row per scheme and round, means over seeds.
+
+    ``coverage`` is the share of all classes that the cohort's clients hold. Empty where the
+    task has no labels.
+    """
+    parts = []
+    for label in comparison.labels:
+        traces = [trace for trace in comparison.of(label) if trace.label_histograms.shape[1]]
+        if traces:
+            length = min(trace.rounds for trace in traces)
+            coverage = [
+                trace.classes[:length] / trace.label_histograms.shape[1] for trace in traces
+            ]
+            distance = [label_distance(trace)[:length] for trace in traces]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "scheme": label,
+                        "round": np.arange(1, length + 1),
+                        "coverage": np.mean(coverage, axis=0),
+                        "distance": _mean_of_finite(distance),
+                    }
+                )
+            )
+    columns = ["scheme", "round", "coverage", "distance"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _mean_of_finite(rows: Sequence[Floats]) -> Floats:
+    matrix = np.stack(rows)
+    there = np.isfinite(matrix)
+    counts = there.sum(axis=0)
+    sums = np.where(there, matrix, 0).sum(axis=0)
+    out: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return out
+
+
+def worst_clients(comparison: Comparison, count: int = 10) -> pd.DataFrame:
+    """The clients that each scheme's last model serves worst, means over seeds."""
+    table = participation(comparison)
+    table["rank"] = table.groupby("scheme")["loss"].rank(method="first", ascending=False)
+    table = table[table["rank"] <= count].sort_values(["scheme", "rank"], kind="stable")
+    held = {label: held_labels(comparison.of(label)[0]) for label in comparison.labels}
+    table["labels"] = [
+        held[scheme][client]
+        for scheme, client in zip(table["scheme"], table["client"], strict=True)
+    ]
+    columns = ["scheme", "rank", "client", "loss", "size", "labels", "rounds"]
+    return table[columns].astype({"rank": int}).reset_index(drop=True)
+
+
+def held_labels(trace: Trace, most: int = 3) -> list[str]:
+    """The commonest labels of each client in words, e.g. ``"7 (80 %), 1 (20 %)"``."""
+    out = []
+    for row in label_shares(trace):
+        common = [c for c in np.argsort(-row, kind="stable")[:most] if row[c] > 0]
+        more = ", …" if np.count_nonzero(row) > most else ""
+        out.append(", ".join(f"{c} ({row[c]:.0%})" for c in common) + more)
+    return out
+
+
+def loss_quantiles(comparison: Comparison, points: int = 101) -> pd.DataFrame:
+    """The losses of the clients under the last model, from best to worst, means over seeds."""
+    grid = np.linspace(0, 1, points)
+    parts = []
+    for label in comparison.labels:
+        curves = [np.quantile(trace.client_losses, grid) for trace in comparison.of(label)]
+        parts.append(
+            pd.DataFrame({"scheme": label, "clients": grid, "loss": np.mean(curves, axis=0)})
+        )
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,119 @@
+"""A figure as data: plotly traces, each saying when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.core.types import Array, Floats
+from fedcohort.report.styles import LIGHT, style
+from fedcohort.report.thin import envelope, keep_extremes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+POINTS = 240
+"""A curve is drawn with at most about so many points."""
+
+Trace = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A choice that a figure offers."""
+
+    key: str
+    words: str
+    options: tuple[tuple[str, str], ...]
+    """Value and words of each; the first is chosen to begin with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """One figure: what it shows, how to read it, and the numbers behind it.
+
+    Every trace has a ``meta`` with the position of its ``scheme`` (or None), the ``role`` that
+    decides how the theme colours it, and ``when``: the switch settings under which it is shown.
+    ``layouts`` are changes of the layout under a setting such as ``"measure=accuracy"``.
+    """
+
+    key: str
+    title: str
+    caption: str
+    traces: tuple[Trace, ...]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    layouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    switches: tuple[Switch, ...] = ()
+    table: pd.DataFrame | None = None
+
+    def figure(self, **chosen: str) -> go.Figure:
+        """The figure for a notebook, e.g. ``drawing.figure(line="best")``."""
+        import plotly.graph_objects as go
+
+        setting = {switch.key: switch.options[0][0] for switch in self.switches} | chosen
+        shown = [trace for trace in self.traces if is_shown(trace, setting)]
+        out = go.Figure([_without_when(trace) for trace in shown], dict(self.layout))
+        out.update_layout(title=self.title, template="plotly_white")
+        for key, value in setting.items():
+            out.update_layout(self.layouts.get(f"{key}={value}", {}))
+        return out
+
+
+def is_shown(trace: Trace, setting: Mapping[str, str]) -> bool:
+    """Whether a trace is shown under the settings of the switches."""
+    return all(setting[key] == value for key, value in trace["meta"]["when"].items())
+
+
+def _without_when(trace: Trace) -> Trace:
+    return {key: value for key, value in trace.items() if key != "meta"}
+
+
+def meta(
+    role: str, scheme: int | None = None, colour: int | None = None, /, **when: str
+) -> dict[str, Any]:
+    """What the page needs to know of a trace; a scheme has a colour of its own."""
+    number = colour if scheme is None else style(scheme).colour
+    return {"role": role, "scheme": scheme, "colour": number, "when": when}
+
+
+def name_of(label: str) -> str:
+    """A name as plotly shall show it: plotly reads ``<`` and ``&`` as markup."""
+    return escape(label, quote=False)
+
+
+def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) -> Trace:
+    """The curve of one scheme, in its style, thinned."""
+    look, kept = style(index), keep_extremes(np.asarray(y, dtype=np.float64), POINTS)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name_of(label),
+        "x": np.asarray(x)[kept],
+        "y": np.asarray(y)[kept],
+        "line": {"color": LIGHT[look.colour], "dash": look.dash, "width": 2},
+        "marker": {"symbol": look.marker, "size": 8, "maxdisplayed": 7},
+        "hovertemplate": hover + "<extra>%{fullData.name}</extra>",
+        "meta": meta("line", index, **when),
+    }
+
+
+def band(index: int, x: Floats, low: Floats, high: Floats, **when: str) -> Trace:
+    """A band behind a curve."""
+    middle, bottom, top = envelope(x, low, high, POINTS // 2)
+    colour = LIGHT[style(index).colour]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": np.concatenate([middle, middle[::-1]]),
+        "y": np.concatenate([top, bottom[::-1]]),
+        "fill": "toself",
+        "fillcolor": colour + "22",
+        "line": {"width": 0, "color": colour},
+        "hoverinfo": "skip",
+        "meta": meta("band", index, **when),
+    }

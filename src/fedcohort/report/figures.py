@@ -1,0 +1,298 @@
+"""The figures of the page: progress, costs, labels, weights. One function, one figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.report import clients, facts, weights
+from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
+from fedcohort.report.measures import LINES, Measure, drawn, measured, stacked, window
+from fedcohort.report.styles import LIGHT, style
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+SMOOTHED = Switch("line", "Curve", tuple(LINES.items()))
+SMOOTH_OR_RAW = Switch("line", "Curve", (("rolling", "Rolling mean"), ("raw", "Raw")))
+ROWS = 40
+"""The table behind a curve shows about so many rounds."""
+
+
+def progress(comparison: Comparison, target: float | None = None) -> Drawing:
+    """Accuracy and losses over the rounds, with the spread over seeds."""
+    measures = measured(comparison)
+    goal = facts.target_of(comparison, target)
+    traces: list[Trace] = []
+    for measure in measures:
+        for way in LINES:
+            traces += _curves(comparison, measure, way)
+    layouts: dict[str, dict[str, Any]] = {
+        f"measure={measure.name}": {
+            "yaxis": {"title": {"text": _capital(measure.words)}, "tickformat": _ticks(measure)},
+            "shapes": _goal(goal) if measure.name == "accuracy" else [],
+        }
+        for measure in measures
+    }
+    width = window(len(stacked(comparison.traces[:1], measures[0])[0]))
+    switch = Switch("measure", "Measure", tuple((m.name, _capital(m.words)) for m in measures))
+    bands = Switch("band", "Spread", (("on", "Mean ± one sd"), ("off", "Mean only")))
+    table = facts.curves(comparison, measures[0], "rolling")
+    return Drawing(
+        "progress",
+        "Progress over rounds",
+        f"Mean over seeds; the band is one standard deviation to either side. The rolling mean "
+        f"covers {width} evaluation{'s' if width > 1 else ''}; the running best can only rise, "
+        "so it hides relapses."
+        + ("" if goal is None else f" The dotted line is the target, {goal:.0%}."),
+        tuple(traces),
+        {"xaxis": {"title": {"text": "Round"}}},
+        layouts,
+        (switch, SMOOTHED, bands),
+        _every(table[["scheme", "round", "mean", "sd", "lowest", "highest"]]),
+    )
+
+
+def _curves(comparison: Comparison, measure: Measure, way: str) -> list[Trace]:
+    table = facts.curves(comparison, measure, way)
+    form = ":.2%" if measure.percent else ":.4g"
+    bands, lines = [], []
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        x, mean, sd = (rows[name].to_numpy(dtype=np.float64) for name in ("round", "mean", "sd"))
+        if not len(x):
+            continue
+        when = {"measure": measure.name, "line": way}
+        if len(comparison.of(label)) > 1:
+            bands.append(band(index, x, mean - sd, mean + sd, band="on", **when))
+        hover = f"Round %{{x}}<br>{measure.words} %{{y{form}}}"
+        lines.append(line(index, label, x.astype(int), mean, hover, **when))
+    return bands + lines
+
+
+def _goal(goal: float | None) -> list[dict[str, Any]]:
+    if goal is None:
+        return []
+    return [
+        {
+            "type": "line",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": goal,
+            "y1": goal,
+            "line": {"dash": "dot", "width": 1.5, "color": "#777777"},
+        }
+    ]
+
+
+def cost(comparison: Comparison) -> Drawing:
+    """The level reached against what was spent."""
+    measure = measured(comparison)[0]
+    table = facts.curves(comparison, measure, "rolling")
+    form = ":.2%" if measure.percent else ":.4g"
+    traces = []
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        for spent, unit in (("bytes", "%{x:.3s}B"), ("seconds", "%{x:.3s} s")):
+            hover = f"{unit}<br>{measure.words} %{{y{form}}}"
+            x, y = rows[spent].to_numpy(), rows["mean"].to_numpy()
+            traces.append(line(index, label, x, y, hover, spent=spent))
+    return Drawing(
+        "cost",
+        f"{_capital(measure.words)} against what was spent",
+        "Further left is cheaper. Bytes count both directions, questions included; seconds count "
+        "choosing and training on the machine that simulated all clients. Rolling means over "
+        "seeds, on a logarithmic scale.",
+        tuple(traces),
+        {
+            "xaxis": {"type": "log"},
+            "yaxis": {"title": {"text": _capital(measure.words)}, "tickformat": _ticks(measure)},
+        },
+        {
+            "spent=bytes": {"xaxis": {"title": {"text": "Bytes"}, "tickformat": "~s"}},
+            "spent=seconds": {"xaxis": {"title": {"text": "Seconds"}, "tickformat": "~g"}},
+        },
+        (Switch("spent", "Spent", (("bytes", "Bytes"), ("seconds", "Seconds"))),),
+        _every(table[["scheme", "round", "bytes", "seconds", "mean"]]),
+    )
+
+
+def labels(comparison: Comparison) -> tuple[Drawing, ...]:
+    """Label coverage of the cohorts, and their distance from the federation's labels."""
+    table = clients.labels_over_rounds(comparison)
+    if table.empty:
+        return ()
+    coverage = _over_rounds(
+        comparison,
+        table,
+        "coverage",
+        "Label coverage",
+        "The share of all classes that the clients of a cohort hold between them. At 100 % every "
+        "class is seen in every round.",
+        "Classes present",
+    )
+    distance = _over_rounds(
+        comparison,
+        table,
+        "distance",
+        "Distance of the cohort's labels from the federation's",
+        "The share of labels that would have to change for the cohort, each client counted by its "
+        "weight, to look like the federation (total variation). At 0 the cohort is a fair sample.",
+        "Label distance",
+    )
+    return coverage, distance
+
+
+def _over_rounds(
+    comparison: Comparison, table: pd.DataFrame, column: str, title: str, caption: str, axis: str
+) -> Drawing:
+    traces = []
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        x, y = rows["round"].to_numpy(), rows[column].to_numpy(dtype=np.float64)
+        there = np.isfinite(y)
+        for way, _ in SMOOTH_OR_RAW.options:
+            shown = drawn(y[there][None], way, measured(comparison)[0])[0]
+            hover = f"Round %{{x}}<br>{axis.lower()} %{{y:.1%}}"
+            traces.append(line(index, label, x[there], shown, hover, line=way))
+    return Drawing(
+        column,
+        title,
+        caption,
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Round"}},
+            "yaxis": {"title": {"text": axis}, "tickformat": ".0%", "rangemode": "tozero"},
+        },
+        {},
+        (SMOOTH_OR_RAW,),
+        _every(table[["scheme", "round", column]]),
+    )
+
+
+QUANTITIES = {
+    "variance": "Sum of all clients' weight variances",
+    "sum_variance": "Variance of the weight sum",
+    "sum": "Mean weight sum",
+    "distinct": "Distinct clients per cohort",
+    "bias": "Bias: half the sum of |mean weight − importance|",
+}
+
+
+def weight_theory(comparison: Comparison) -> Drawing:
+    """Theory beside measured: variance, weight sum, cohort size."""
+    table = weights.weight_table(comparison)
+    names = [name_of(label) for label in table["scheme"]]
+    traces: list[Trace] = []
+    for key in QUANTITIES:
+        theory, seen = table[f"{key}_theory"].to_numpy(), table[key].to_numpy()
+        known = np.isfinite(theory)
+        traces.append(
+            {
+                **_dots(
+                    "Theory", theory[known], [n for n, k in zip(names, known, strict=True) if k]
+                ),
+                "marker": {"symbol": "diamond-open", "size": 15, "line": {"width": 2}},
+                "meta": meta("theory", None, quantity=key),
+            }
+        )
+        traces.append(
+            {
+                **_dots("Measured", seen, names),
+                "marker": {"symbol": "circle", "size": 8},
+                "meta": meta("measured", None, quantity=key),
+            }
+        )
+    return Drawing(
+        "weights",
+        "Weights: theory beside measured",
+        "Diamonds are exact moments of the scheme's law, dots what the cohorts of these runs did; "
+        "a dot inside its diamond agrees. Schemes without a diamond ask clients or adapt, so "
+        "their law is not known beforehand. Less variance means less noise in the model; a weight "
+        "sum that varies stretches and shrinks the step.",
+        tuple(traces),
+        {
+            "yaxis": {"automargin": True, "autorange": "reversed", "type": "category",
+                      "categoryorder": "array", "categoryarray": names},
+            "xaxis": {"rangemode": "tozero"},
+            "showlegend": True,
+            "height": 150 + 30 * len(names),
+        },
+        {f"quantity={key}": {"xaxis": {"title": {"text": QUANTITIES[key]}}} for key in QUANTITIES},
+        (Switch("quantity", "Quantity", tuple(QUANTITIES.items())),),
+        table,
+    )  # fmt: skip
+
+
+def _dots(name: str, x: Any, y: list[str]) -> Trace:
+    hover = "%{y}: %{x:.4g}<extra>%{fullData.name}</extra>"
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": x,
+        "y": y,
+        "hovertemplate": hover,
+        "cliponaxis": False,
+    }
+
+
+def weight_ratio(comparison: Comparison) -> Drawing:
+    """Mean weight of the clients relative to their importance."""
+    table = weights.client_weights(comparison)
+    table = table[table["importance"] > 0]
+    table = table.assign(ratio=table["mean"] / table["importance"])
+    quantiles = table.groupby("scheme", sort=False)["ratio"].quantile([0, 0.25, 0.5, 0.75, 1])
+    traces = []
+    names = [name_of(label) for label in comparison.labels]
+    for index, label in enumerate(comparison.labels):
+        low, q1, middle, q3, high = quantiles[label].to_numpy()
+        colour = LIGHT[style(index).colour]
+        traces.append(
+            {
+                "type": "box", "orientation": "h", "name": names[index], "y": [names[index]],
+                "lowerfence": [low], "q1": [q1], "median": [middle], "q3": [q3],
+                "upperfence": [high], "line": {"color": colour, "width": 2},
+                "meta": meta("box", index),
+            }
+        )  # fmt: skip
+    return Drawing(
+        "ratio",
+        "Does every client count as much as it should?",
+        "Mean weight of each client divided by its importance, over all rounds and seeds: box and "
+        "whiskers span the clients. A scheme without bias is centred on 1 and narrows with more "
+        "rounds.",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Mean weight ÷ importance"}, "rangemode": "tozero"},
+            "yaxis": {"automargin": True, "autorange": "reversed", "type": "category",
+                      "categoryorder": "array", "categoryarray": names},
+            "shapes": [{"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
+                        "line": {"dash": "dot", "width": 1.5, "color": "#777777"}}],
+            "height": 150 + 30 * len(names),
+        },
+        table=quantiles.unstack().reset_index().set_axis(
+            ["scheme", "lowest", "quarter", "median", "three quarters", "highest"], axis=1
+        ),
+    )  # fmt: skip
+
+
+def _every(table: pd.DataFrame) -> pd.DataFrame:
+    """Some rounds of a table over rounds, the first and the last included."""
+    longest = table.groupby("scheme", sort=False)["round"].transform("size")
+    place = table.groupby("scheme", sort=False).cumcount()
+    count = max(2, ROWS // max(1, table["scheme"].nunique()))
+    step = ((longest - 1) / (count - 1)).clip(lower=1)
+    keep = (place % step < 1) | (place == longest - 1)
+    return table[keep].reset_index(drop=True)
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _ticks(measure: Measure) -> str:
+    return ".0%" if measure.percent else "~g"

@@ -1,0 +1,212 @@
+"""The figures of the page that show clients: who took part, who was served worst, clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.core.types import Array, Floats
+from fedcohort.report import clients
+from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta
+from fedcohort.report.thin import bucket_edges, means
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+TABLE_ROWS = 400
+
+
+def heat(comparison: Comparison) -> Drawing:
+    """Client x round: who took part when."""
+    labels = comparison.labels
+    traces = []
+    for index, label in enumerate(labels):
+        trace = comparison.of(label)[0]
+        picture = clients.participation_picture(trace)
+        lefts = bucket_edges(trace.rounds, picture.shape[1])[:-1] + 1
+        tops = bucket_edges(len(trace.importance), picture.shape[0])[:-1]
+        whole = picture.shape == (len(trace.importance), trace.rounds)
+        traces.append(
+            {
+                "type": "heatmap",
+                "x": lefts,
+                "y": tops,
+                "z": _percent(picture),
+                "zmin": 0,
+                "zmax": 100 if whole else max(1, int(_percent(picture).max())),
+                "showscale": not whole,
+                "colorbar": {"title": {"text": "% took part"}, "thickness": 12},
+                "hovertemplate": "Client %{y}, round %{x}: %{z} %<extra></extra>",
+                "meta": meta("heat", None, of=str(index)),
+            }
+        )
+    counts = clients.participation(comparison)[["scheme", "client", "rounds", "fewest", "most"]]
+    return Drawing(
+        "heat",
+        "Who took part, round by round",
+        "One row per client, one column per round, of the first seed; a dark cell took part. "
+        "In long runs a cell covers several rounds or clients and shows their share. Stripes are "
+        "habits; an empty row is a client that was left out.",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Round"}},
+            "yaxis": {"title": {"text": "Client"}},
+            "height": 420,
+        },
+        {},
+        (scheme_switch(labels),),
+        counts.head(TABLE_ROWS),
+    )
+
+
+def histogram(comparison: Comparison) -> Drawing:
+    """How many clients took part how often."""
+    table = clients.participation_histogram(comparison)
+    traces = []
+    for index, label in enumerate(comparison.labels):
+        rows = _around_what_is_there(table[table["scheme"] == label])
+        middle = (rows["from"] + rows["to"]).to_numpy() / 2
+        span = rows["from"].astype(str) + " to " + rows["to"].astype(str)
+        drawn = line(index, label, middle, rows["clients"].to_numpy(),
+                     "%{customdata} rounds<br>%{y:.1f} clients")  # fmt: skip
+        drawn["customdata"] = span.tolist()
+        drawn["line"]["shape"] = "hvh"
+        traces.append(drawn)
+    return Drawing(
+        "histogram",
+        "How often clients took part",
+        "How many clients (mean over seeds) took part in how many rounds. A narrow hill treats "
+        "clients alike; a long tail has favourites.",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Rounds taken part in"}, "rangemode": "tozero"},
+            "yaxis": {"title": {"text": "Clients"}, "rangemode": "tozero"},
+        },
+        table=table[table["clients"] > 0].head(TABLE_ROWS),
+    )
+
+
+def _around_what_is_there(rows: pd.DataFrame) -> pd.DataFrame:
+    """The bins of a scheme from one before the first that is not empty to one after the last."""
+    there = np.flatnonzero(rows["clients"].to_numpy() > 0)
+    return rows.iloc[max(0, there[0] - 1) : there[-1] + 2]
+
+
+def lorenz(comparison: Comparison) -> Drawing:
+    """Lorenz curves of the participation."""
+    table = clients.lorenz(comparison)
+    traces: list[Trace] = [
+        {
+            "type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "hoverinfo": "skip",
+            "line": {"color": "#777777", "width": 1.5, "dash": "dot"},
+            "meta": meta("guide"),
+        }
+    ]  # fmt: skip
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        hover = "The least chosen %{x:.0%} of clients<br>have %{y:.1%} of all participations"
+        x, y = rows["clients"].to_numpy(), rows["participations"].to_numpy()
+        traces.append(line(index, label, x, y, hover))
+    fairness = [
+        (label, float(np.mean([t.jain for t in runs])), float(np.mean([t.gini for t in runs])))
+        for label in comparison.labels
+        for runs in (comparison.of(label),)
+    ]
+    return Drawing(
+        "lorenz",
+        "How evenly the work is spread (Lorenz curve)",
+        "The share of all participations that the least chosen clients have. The dotted diagonal "
+        "is perfect equality (Gini 0, Jain 1); the deeper the curve, the more a few clients do.",
+        tuple(traces),
+        {
+            "xaxis": {
+                "title": {"text": "Share of clients"},
+                "tickformat": ".0%",
+                "range": [0, 1.01],
+            },
+            "yaxis": {
+                "title": {"text": "Share of participations"},
+                "tickformat": ".0%",
+                "range": [0, 1.02],
+            },
+        },
+        table=pd.DataFrame(fairness, columns=["scheme", "Jain", "Gini"]),
+    )
+
+
+def losses(comparison: Comparison) -> Drawing:
+    """The loss of every client under the last model, from best to worst served."""
+    table = clients.loss_quantiles(comparison)
+    traces = []
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        hover = "%{x:.0%} of clients have a loss<br>of at most %{y:.4g}"
+        traces.append(
+            line(index, label, rows["clients"].to_numpy(), rows["loss"].to_numpy(), hover)
+        )
+    return Drawing(
+        "losses",
+        "The last model, client by client",
+        "The training loss of the clients from the best to the worst served (mean over seeds). "
+        "The right edge is the worst client: a scheme may win on average and lose there.",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Share of clients"}, "tickformat": ".0%"},
+            "yaxis": {"title": {"text": "Client's loss"}, "rangemode": "tozero"},
+        },
+        table=clients.worst_clients(comparison).head(TABLE_ROWS),
+    )
+
+
+def federation(comparison: Comparison) -> Drawing:
+    """Which client holds which labels, or how much data where there are no labels."""
+    trace = comparison.traces[0]
+    table = pd.DataFrame({"client": np.arange(len(trace.sizes)), "size": trace.sizes})
+    if trace.label_histograms.shape[1] == 0:
+        bars = {"type": "bar", "x": table["client"].to_numpy(), "y": trace.sizes,
+                "hovertemplate": "Client %{x}: %{y} samples<extra></extra>",
+                "meta": meta("bar")}  # fmt: skip
+        layout = {"xaxis": {"title": {"text": "Client"}}, "yaxis": {"title": {"text": "Samples"}}}
+        return Drawing("federation", "The federation", "How many samples each client holds.",
+                       (bars,), layout, table=table.head(TABLE_ROWS))  # fmt: skip
+    shares = clients.label_shares(trace)
+    picture = means(shares, 300, shares.shape[1])
+    table["labels"] = clients.held_labels(trace)
+    return Drawing(
+        "federation",
+        "The federation: who holds which labels",
+        "One column per client, one row per class; the darker, the larger the share of the "
+        "client's samples. In a uniform picture clients are alike; isolated cells are clients "
+        "that know one class only.",
+        (
+            {
+                "type": "heatmap",
+                "x": bucket_edges(len(shares), 300)[:-1],
+                "y": np.arange(shares.shape[1]),
+                "z": _percent(picture.T),
+                "zmin": 0,
+                "zmax": 100,
+                "colorbar": {"title": {"text": "% of client"}, "thickness": 12},
+                "hovertemplate": "Client %{x}, class %{y}: %{z} %<extra></extra>",
+                "meta": meta("heat"),
+            },
+        ),
+        {
+            "xaxis": {"title": {"text": "Client"}},
+            "yaxis": {"title": {"text": "Class"}, "dtick": 1 if shares.shape[1] <= 20 else None},
+            "height": 380,
+        },
+        table=table.head(TABLE_ROWS),
+    )
+
+
+def scheme_switch(labels: Sequence[str]) -> Switch:
+    """A choice of one scheme."""
+    return Switch("of", "Scheme", tuple((str(i), label) for i, label in enumerate(labels)))
+
+
+def _percent(shares: Floats) -> Array:
+    return np.round(100 * shares).astype(np.uint8)

@@ -1,0 +1,173 @@
+"""The figures of the page that show clusters, for the schemes that form any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.core.types import Array
+from fedcohort.report.clusters import Clusters, clusters
+from fedcohort.report.drawing import Drawing, Trace, meta
+from fedcohort.report.figures_clients import scheme_switch
+from fedcohort.report.styles import LIGHT, MARKERS
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+def cluster_figures(comparison: Comparison) -> tuple[Drawing, ...]:
+    """Embedding, tree, sizes and strata of the schemes that form clusters."""
+    found = clusters(comparison)
+    drawings = (
+        _embedding(found),
+        _tree(found),
+        _reachability(found),
+        _sizes(found),
+        _strata(found),
+    )
+    return tuple(drawing for drawing in drawings if drawing.traces)
+
+
+def _embedding(found: Sequence[Clusters]) -> Drawing:
+    traces: list[Trace] = []
+    have = [item for item in found if item.embedding is not None]
+    for index, item in enumerate(have):
+        for cluster, rows in item.embedding.groupby("cluster"):  # type: ignore[union-attr]
+            traces.append(
+                {
+                    "type": "scatter", "mode": "markers", "name": f"Cluster {cluster}",
+                    "x": rows["x"].to_numpy(), "y": rows["y"].to_numpy(),
+                    "customdata": rows["client"].to_numpy(),
+                    "marker": {"size": 9, "symbol": MARKERS[int(cluster) % len(MARKERS)]},
+                    "hovertemplate": "Client %{customdata}<extra>%{fullData.name}</extra>",
+                    "meta": meta("cluster", None, max(0, int(cluster)) % len(LIGHT), of=str(index)),
+                }
+            )  # fmt: skip
+    blank = {"showticklabels": False, "zeroline": False}
+    return Drawing(
+        "embedding",
+        "Clients by similarity (t-SNE)",
+        "Clients that the scheme sees as alike lie near each other; symbol and colour are its "
+        "clusters. Only neighbourhoods mean something here, not distances across the picture.",
+        tuple(traces),
+        {"xaxis": blank, "yaxis": blank, "showlegend": True},
+        {},
+        (scheme_switch([item.scheme for item in have]),),
+        have[0].embedding if have else None,
+    )
+
+
+def _tree(found: Sequence[Clusters]) -> Drawing:
+    traces: list[Trace] = []
+    have = [item for item in found if item.tree is not None]
+    for index, item in enumerate(have):
+        corners: Any = item.tree
+        gap = np.full((len(corners), 2, 1), np.nan)  # lifts the pen between joints
+        path = np.concatenate([corners, gap], axis=2)
+        traces.append(
+            {
+                "type": "scatter", "mode": "lines", "hoverinfo": "skip",
+                "x": path[:, 0].ravel(), "y": path[:, 1].ravel(), "line": {"width": 1.2},
+                "meta": meta("plain", None, of=str(index)),
+            }
+        )  # fmt: skip
+    return Drawing(
+        "tree",
+        "The tree of clusters",
+        "How clients were joined, the most alike first; the height of a joint is the distance "
+        "at which two groups became one.",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "Clients, in the order of the tree"},
+                      "showticklabels": False},
+            "yaxis": {"title": {"text": "Distance"}, "rangemode": "tozero"},
+        },
+        {},
+        (scheme_switch([item.scheme for item in have]),),
+    )  # fmt: skip
+
+
+def _reachability(found: Sequence[Clusters]) -> Drawing:
+    have = [item for item in found if item.reachability is not None]
+    traces: list[Trace] = []
+    for index, item in enumerate(have):
+        for cluster, rows in item.reachability.groupby("cluster"):  # type: ignore[union-attr]
+            finite = rows[np.isfinite(rows["reachability"])]
+            traces.append(
+                {
+                    "type": "bar", "name": "Noise" if cluster < 0 else f"Cluster {cluster}",
+                    "x": finite["place"].to_numpy(), "y": finite["reachability"].to_numpy(),
+                    "customdata": finite["client"].to_numpy(),
+                    "hovertemplate": "Client %{customdata}: %{y:.3g}"
+                                     "<extra>%{fullData.name}</extra>",
+                    "meta": meta("cluster", None, max(0, int(cluster)) % len(LIGHT), of=str(index)),
+                }
+            )  # fmt: skip
+    return Drawing(
+        "reachability",
+        "Reachability (OPTICS)",
+        "Clients in the order in which they were visited; valleys are clusters, peaks separate "
+        "them.",
+        tuple(traces),
+        {"xaxis": {"title": {"text": "Place in the order"}},
+         "yaxis": {"title": {"text": "Reachability"}}, "showlegend": True, "bargap": 0},
+        {},
+        (scheme_switch([item.scheme for item in have]),),
+        have[0].reachability if have else None,
+    )  # fmt: skip
+
+
+def _sizes(found: Sequence[Clusters]) -> Drawing:
+    have = [item for item in found if len(item.sizes)]
+    traces = [
+        _bars("Clients", item.sizes["cluster"], item.sizes["clients"], "cluster", index)
+        for index, item in enumerate(have)
+    ]
+    return Drawing(
+        "sizes",
+        "Sizes of the clusters",
+        "How many clients each cluster has.",
+        tuple(traces),
+        {"xaxis": {"title": {"text": "Cluster"}, "type": "category"},
+         "yaxis": {"title": {"text": "Clients"}}},
+        {},
+        (scheme_switch([item.scheme for item in have]),),
+        have[0].sizes if have else None,
+    )  # fmt: skip
+
+
+def _strata(found: Sequence[Clusters]) -> Drawing:
+    have = [item for item in found if len(item.strata)]
+    traces = []
+    for index, item in enumerate(have):
+        table = item.strata
+        traces.append(_bars("Clients", table["stratum"], table["clients"], "stratum", index))
+        if np.isfinite(table["draws"].to_numpy(dtype=np.float64)).all():
+            draws = _bars("Draws", table["stratum"], table["draws"], "stratum", index)
+            draws["marker"] = {"pattern": {"shape": "/"}}
+            draws["meta"] = meta("bar2", None, of=str(index))
+            traces.append(draws)
+    return Drawing(
+        "strata",
+        "Strata and how many are drawn from each",
+        "Plain bars are the clients of a stratum, hatched bars what is drawn from it per round.",
+        tuple(traces),
+        {"xaxis": {"title": {"text": "Stratum"}, "type": "category"}, "showlegend": True,
+         "barmode": "group"},
+        {},
+        (scheme_switch([item.scheme for item in have]),),
+        have[0].strata if have else None,
+    )  # fmt: skip
+
+
+def _bars(name: str, x: Array, y: Array, kind: str, index: int) -> Trace:
+    return {
+        "type": "bar",
+        "name": name,
+        "x": np.asarray(x),
+        "y": np.asarray(y),
+        "hovertemplate": f"{kind} %{{x}}: %{{y}}<extra>%{{fullData.name}}</extra>",
+        "meta": meta("bar", None, of=str(index)),
+    }

@@ -1,0 +1,159 @@
+"""The table of schemes on the page, with every scheme against every other."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.report import facts
+from fedcohort.report.markup import Column, sortable_table, strip
+from fedcohort.report.measures import Measure, measured
+from fedcohort.report.styles import swatch
+from fedcohort.report.words import amount, byte_count, duration, p_value
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+def scoreboard(comparison: Comparison, table: pd.DataFrame, target: float | None) -> str:
+    """The table, with a choice of the scheme that the others are compared with."""
+    columns = _columns(comparison, table, target)
+    listed = sortable_table(table, columns, "Means over seeds; press a heading to sort.")
+    options = "".join(
+        f'<option value="{comparison.labels.index(label)}">{escape(label)}</option>'
+        for label in table["scheme"]
+    )
+    chooser = (
+        f'<label class="choice">Gaps and p values are against <select id="reference">{options}'
+        "</select></label>"
+    )
+    return (
+        f'<div class="panel" id="schemes"><div class="table-tools"><h3>Schemes</h3>{chooser}</div>'
+        '<div class="scroll wide" role="region" aria-label="Schemes" tabindex="0">'
+        f"{listed}</div>{_legend(comparison)}</div>"
+    )
+
+
+def _columns(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Column]:
+    measure, goal = measured(comparison)[0], facts.target_of(comparison, target)
+    columns = [*_levels(comparison, measure), *_tests(comparison, table)]
+    if goal is not None:
+        columns += _to_target(f"{goal:.0%}")
+    return [
+        *columns,
+        ("Bytes", "Both directions, questions included, whole run",
+         lambda row: (byte_count(row.bytes), row.bytes)),
+        ("Time", "Choosing and training, whole run",
+         lambda row: (duration(row.seconds), row.seconds)),
+        ("Gini", "Of participation: 0 is even", lambda row: (f"{row.gini:.2f}", row.gini)),
+        ("Jain", "Of participation: 1 is even", lambda row: (f"{row.jain:.2f}", row.jain)),
+        ("Never chosen", "Clients that never took part",
+         lambda row: (f"{row.never:.3g}", row.never)),
+        ("Worst loss", "Loss of the client that the last model serves worst",
+         lambda row: (f"{row.worst_loss:.3g}", row.worst_loss)),
+    ]  # fmt: skip
+
+
+def _levels(comparison: Comparison, measure: Measure) -> list[Column]:
+    order = {label: i for i, label in enumerate(comparison.labels)}
+    levels = {
+        label: np.array(list(by_seed.values()))
+        for label, by_seed in facts.final_levels(comparison, measure).items()
+    }
+    every = np.concatenate(list(levels.values()))
+    finite = every[np.isfinite(every)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+
+    def scheme(row: Any) -> tuple[str, Any]:
+        return f"{swatch(order[row.scheme])}{escape(row.scheme)}", row.scheme
+
+    def final(row: Any) -> tuple[str, Any]:
+        spread = "" if np.isnan(row.final_sd) else f" ± {measure.gap(row.final_sd).lstrip('+')}"
+        return f"{measure.text(row.final)}<small>{spread}</small>", row.final
+
+    def seeds(row: Any) -> tuple[str, Any]:
+        return strip(levels[row.scheme], low, high, order[row.scheme]), row.final
+
+    words = f"{measure.words[0].upper()}{measure.words[1:]}"
+    return [
+        ("Scheme", "Sort by name", scheme),
+        (words, "Mean over the last tenth of the evaluations, ± standard deviation", final),
+        ("Every seed", "One tick per seed, the dot is the mean", seeds),
+        ("Best", "The best value ever seen, mean over seeds",
+         lambda row: (measure.text(row.best), row.best)),
+    ]  # fmt: skip
+
+
+def _tests(comparison: Comparison, table: pd.DataFrame) -> list[Column]:
+    winner = comparison.labels.index(str(table["scheme"][0]))
+    found = pairs(comparison)[winner]
+    order = {label: i for i, label in enumerate(comparison.labels)}
+
+    def part(name: str) -> Any:
+        def show(row: Any) -> tuple[str, Any]:
+            test = found[order[row.scheme]]
+            text, value = ("–", None) if test is None else test[name]
+            return f'<span class="{name}">{escape(text)}</span>', "" if value is None else value
+
+        return show
+
+    return [
+        ("Gap (95 % interval)", "Mean paired difference, interval by Student's t", part("gap")),
+        ("p, exact", "Sign-flip test over seeds, corrected for the number of schemes (Holm)",
+         part("p")),
+        ("p, t", "Paired t test, not corrected; assumes normal differences", part("t")),
+    ]  # fmt: skip
+
+
+def _to_target(goal: str) -> list[Column]:
+    def rounds(row: Any) -> tuple[str, Any]:
+        reached = f"<small> {row.reached}/{row.seeds}</small>" if row.reached < row.seeds else ""
+        return amount(row.rounds_to_target) + reached, row.rounds_to_target
+
+    why = "Median over seeds; runs that never got there count as infinite"
+    return [
+        (f"Rounds to {goal}", f"{why}; small: how many got there", rounds),
+        (f"Time to {goal}", why,
+         lambda row: (duration(row.seconds_to_target), row.seconds_to_target)),
+        (f"Bytes to {goal}", why,
+         lambda row: (byte_count(row.bytes_to_target), row.bytes_to_target)),
+    ]  # fmt: skip
+
+
+Cells = dict[str, tuple[str, float | None]]
+
+
+def pairs(comparison: Comparison) -> list[list[Cells | None]]:
+    """[reference][scheme]: gap, p and t as text and as the number to sort by."""
+    measure = measured(comparison)[0]
+    order = {label: i for i, label in enumerate(comparison.labels)}
+    out: list[list[Cells | None]] = [[None] * len(order) for _ in order]
+    for row in facts.pairwise(comparison).itertuples():
+        interval = ""
+        if np.isfinite(row.low):
+            interval = f" ({measure.gap(row.low)} to {measure.gap(row.high)})"
+        out[order[row.reference]][order[row.scheme]] = {
+            "gap": (measure.gap(row.difference) + interval, _number(row.difference)),
+            "p": (p_value(row.p_holm), _number(row.p_holm)),
+            "t": (p_value(row.p_t), _number(row.p_t)),
+        }
+    return out
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _legend(comparison: Comparison) -> str:
+    measure = measured(comparison)[0]
+    points = " in percentage points" if measure.percent else ""
+    return (
+        f'<p class="lead"><small>Gaps are paired by seed{points}. “p, exact” asks how often a '
+        "random swap of the two schemes' names in each pair gives as large a mean gap; it assumes "
+        "nothing about the noise, and is multiplied up for the number of schemes (Holm). A scheme "
+        "that was picked because it looked best is favoured by any such test: confirm it with "
+        "fresh seeds.</small></p>"
+    )

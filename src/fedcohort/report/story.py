@@ -1,0 +1,120 @@
+"""The result in words: who won, by how much, is it chance, what did it cost, who was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.report.facts import target_of
+from fedcohort.report.measures import Measure, measured
+from fedcohort.report.significance import LEVEL, smallest_p
+from fedcohort.report.words import byte_count, counted, duration, p_value
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number worth a box: a question, its answer, and a line of detail."""
+
+    question: str
+    answer: str
+    detail: str
+
+
+def headline(comparison: Comparison, table: pd.DataFrame) -> str:
+    """One sentence: who won, and by how much."""
+    measure = measured(comparison)[0]
+    first = table.iloc[0]
+    seeds = counted(first.seeds, "seed")
+    spread = "" if np.isnan(first.final_sd) else f" ± {measure.gap(first.final_sd).lstrip('+')}"
+    after = f"after {counted(first.rounds, 'round')}, over {seeds}"
+    level = f"{measure.text(first.final)}{spread}"
+    if len(table) == 1:
+        return f"{first.scheme} reaches a {measure.words} of {level} {after}."
+    sentence = f"{first.scheme} reaches the best {measure.words}: {level} {after}"
+    second = table.iloc[1]
+    if np.isnan(second.difference):
+        return sentence + "."
+    side = "above" if measure.higher else "below"
+    gap = measure.gap(abs(second.difference)).lstrip("+")
+    unit = " points" if measure.percent else ""
+    return f"{sentence}, {gap}{unit} {side} {second.scheme}."
+
+
+def chance(comparison: Comparison, table: pd.DataFrame) -> str:
+    """Whether the gap to the next is more than chance, said plainly."""
+    if len(table) == 1:
+        return "There is one scheme, so there is nothing to compare it with."
+    measure, second = measured(comparison)[0], table.iloc[1]
+    rivals, pairs = len(table) - 1, int(np.nan_to_num(second.pairs))
+    if pairs < 2:
+        return f"With {pairs} shared seed nobody can say whether the gap is chance: run more seeds."
+    floor = min(1.0, smallest_p(pairs) * rivals)
+    interval = _interval(measure, second)
+    if floor > LEVEL:
+        needed = next(s for s in range(2, 64) if smallest_p(s) * rivals <= LEVEL)
+        return (
+            f"Is that more than chance? {pairs} seeds are too few for the exact paired test to "
+            f"tell {len(table)} schemes apart (it cannot go below p = {p_value(floor)}; "
+            f"{needed} seeds could). If differences are normal, the gap to {second.scheme} is "
+            f"{interval} with 95 % confidence (paired t, p = {p_value(second.p_t)} uncorrected)."
+        )
+    beaten = int((table["p_holm"] <= LEVEL).sum())
+    verdict = "is more than chance" if second.p_holm <= LEVEL else "may be chance"
+    return (
+        f"The gap to {second.scheme} {verdict} (exact paired test over {pairs} seeds, "
+        f"p = {p_value(second.p_holm)} after Holm's correction; 95 % interval {interval}). "
+        f"{table.scheme[0]} is ahead by more than chance of {beaten} of {rivals} others."
+    )
+
+
+def _interval(measure: Measure, row: Any) -> str:
+    ends = sorted([abs(row.low), abs(row.high)]) if row.low * row.high > 0 else [row.low, row.high]
+    unit = " points" if measure.percent else ""
+    shown = [
+        measure.gap(end).lstrip("+") if row.low * row.high > 0 else measure.gap(end) for end in ends
+    ]
+    return f"{shown[0]} to {shown[1]}{unit}"
+
+
+def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Card]:
+    """The answers at a glance."""
+    measure, goal = measured(comparison)[0], target_of(comparison, target)
+    first = table.iloc[0]
+    out = [
+        Card("Which scheme won?", str(first.scheme), f"{measure.words} {measure.text(first.final)}")
+    ]
+    there = table.dropna(subset=["rounds_to_target"])
+    if goal is not None and len(there):
+        fast = there.loc[there["rounds_to_target"].idxmin()]
+        cheap = there.loc[there["bytes_to_target"].idxmin()]
+        rounds = f"{counted(fast.rounds_to_target, 'round')}, {duration(fast.seconds_to_target)}"
+        out.append(Card(f"First to {goal:.0%}?", str(fast.scheme), rounds))
+        bytes_ = f"{byte_count(cheap.bytes_to_target)}, both directions"
+        out.append(Card(f"Cheapest to {goal:.0%}?", str(cheap.scheme), bytes_))
+    elif goal is not None:
+        out.append(Card(f"First to {goal:.0%}?", "none", "no scheme got there in half of its runs"))
+    even = table.loc[table["gini"].idxmin()]
+    out.append(
+        Card("Chose most evenly?", str(even.scheme), f"Gini {even.gini:.2f}, Jain {even.jain:.2f}")
+    )
+    out.append(_left_out(comparison, table))
+    kind = table.loc[table["worst_loss"].idxmin()]
+    out.append(
+        Card("Kindest to its worst client?", str(kind.scheme), f"loss {kind.worst_loss:.3g}")
+    )
+    return out
+
+
+def _left_out(comparison: Comparison, table: pd.DataFrame) -> Card:
+    most = table.loc[table["never"].idxmax()]
+    clients = len(comparison.traces[0].importance)
+    if most.never == 0:
+        return Card("Whom was left out?", "nobody", f"all {clients} clients took part everywhere")
+    text = f"never chose {most.never:.1f} of {clients} clients".replace(".0 ", " ")
+    return Card("Who left clients out?", str(most.scheme), text)

@@ -1,0 +1,124 @@
+"""The weights of the cohorts: what theory says beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.core.design import Design
+from fedcohort.core.errors import FedcohortError
+from fedcohort.core.federation import Federation
+from fedcohort.core.types import Floats
+from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.selector import Selector
+from fedcohort.theory.moments import Moments, moments
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison, Trace
+
+
+def law_of(trace: Trace) -> Design | None:
+    """The law of every cohort of a run, rebuilt from its settings; None where there is none.
+
+    There is one where the scheme neither asks nor listens (so that all rounds are alike) and
+    everyone is always available.
+    """
+    if trace.settings.get("availability", {}).get("name", "always") != "always":
+        return None
+    try:
+        scheme = scheme_by_name(trace.scheme, **dict(trace.settings.get("parameters", {})))
+        if scheme.asks or scheme.listens:
+            return None
+        return Selector(scheme, federation_of(trace), trace.seed).design()
+    except (FedcohortError, TypeError):  # a scheme of somebody else's, or of another version
+        return None
+
+
+def federation_of(trace: Trace) -> Federation:
+    """The clients of a run, as its scheme saw them."""
+    total = int(trace.sizes.sum())
+    if total and np.allclose(trace.importance, trace.sizes / total, rtol=0, atol=1e-12):
+        return Federation(sizes=trace.sizes)  # exact integers where there are any
+    return Federation(importance=trace.importance, sizes=trace.sizes)
+
+
+def weight_matrix_moments(traces: Sequence[Trace]) -> tuple[Floats, Floats]:
+    """(n,) mean and (n,) variance of every client's weight, over all rounds and seeds."""
+    n = len(traces[0].importance)
+    first, second, rounds = np.zeros(n), np.zeros(n), 0
+    for trace in traces:
+        first += np.bincount(trace.cohort_clients, trace.cohort_weights, minlength=n)
+        second += np.bincount(trace.cohort_clients, trace.cohort_weights**2, minlength=n)
+        rounds += trace.rounds
+    mean = first / rounds
+    return mean, np.maximum(0.0, second / rounds - mean**2)
+
+
+def weight_table(comparison: Comparison) -> pd.DataFrame:
+    """One row per scheme: weight sum, its variance, all variances and cohort size.
+
+    Columns ending in ``_theory`` are exact and NaN where the law is not known beforehand.
+    ``bias`` is (1/2) sum_i |mean weight_i - p_i|, its noise included: it shrinks with rounds
+    for an unbiased scheme and stays for a biased one; ``bias_theory`` is its limit.
+    """
+    rows = []
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        sums = np.concatenate([trace.weight_sum for trace in traces])
+        mean, variance = weight_matrix_moments(traces)
+        importance = traces[0].importance
+        measured = {
+            "sum": float(sums.mean()),
+            "sum_variance": float(sums.var()),
+            "variance": float(variance.sum()),
+            "distinct": float(np.concatenate([trace.distinct for trace in traces]).mean()),
+            "bias": float(0.5 * np.abs(mean - importance).sum()),
+        }
+        exact = _theory(law_of(traces[0]), importance)
+        rows.append(
+            {"scheme": label}
+            | {
+                key: value
+                for name in measured
+                for key, value in ((name, measured[name]), (f"{name}_theory", exact[name]))
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _theory(law: Design | None, importance: Floats) -> dict[str, float]:
+    if law is None:
+        return dict.fromkeys(("sum", "sum_variance", "variance", "distinct", "bias"), np.nan)
+    exact: Moments = moments(law)
+    return {
+        "sum": float(exact.mean.sum()),
+        "sum_variance": exact.weight_sum_variance,
+        "variance": exact.sigma,
+        "distinct": exact.expected_distinct,
+        "bias": float(0.5 * np.abs(exact.mean - importance).sum()),
+    }
+
+
+def client_weights(comparison: Comparison) -> pd.DataFrame:
+    """One row per scheme and client: importance, mean weight and its standard error, variance."""
+    parts = []
+    for label in comparison.labels:
+        traces = comparison.of(label)
+        mean, variance = weight_matrix_moments(traces)
+        rounds = sum(trace.rounds for trace in traces)
+        law = law_of(traces[0])
+        columns: dict[str, Any] = {
+            "scheme": label,
+            "client": np.arange(len(mean)),
+            "importance": traces[0].importance,
+            "mean": mean,
+            "mean_error": np.sqrt(variance / rounds),
+            "variance": variance,
+            "mean_theory": np.nan if law is None else law.mean(),
+            "variance_theory": np.nan if law is None else law.variance(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
