@@ -110,6 +110,21 @@ class Selector:
         self._cohort = self._converse(chosen, ask, self.round)
         return self._cohort
 
+    @property
+    def pending(self) -> Cohort | None:
+        """The cohort of a round that was chosen and not yet observed; None between rounds."""
+        return self._cohort
+
+    def amend(self, cohort: Cohort) -> None:
+        """Say who trained instead: drop-outs replaced, weights corrected.
+
+        Call it between `select` and `observe`, which then expects replies of this cohort.
+        """
+        if self._cohort is None:
+            raise BadInput("amend() changes a cohort that select() chose; call select() first.")
+        checked_positions(cohort.clients, len(self.federation), "cohort")
+        self._cohort = cohort
+
     def start(self, ask: Answer | None = None) -> Any:
         """The scheme's state; the first call lets the scheme ask what it needs beforehand."""
         if self._state is None:

@@ -16,6 +16,7 @@
     ├── BudgetExceeded                 one more private answer would pass the client's ceiling
     ├── PolicyRefused                  a client's own policy forbids what the server asks
     ├── NoEntropy (OSError)            the operating system gives no randomness
+    ├── TooFewClients (TimeoutError)   not enough clients came, or answered, in time
     ├── TooImprecise                   an estimate exists, but is too noisy to be used
     ├── CheckFailed (AssertionError)   a scheme does not do what it says
     └── MissingExtra (ImportError)     an optional dependency is not installed
@@ -127,6 +128,10 @@ class PolicyRefused(FedcohortError):
 
 class NoEntropy(FedcohortError, OSError):
     """The operating system gives no randomness; a private answer has no other source."""
+
+
+class TooFewClients(FedcohortError, TimeoutError):
+    """Not enough clients came, or answered, within the time limit."""
 
 
 class TooImprecise(FedcohortError):

@@ -26,8 +26,17 @@ def stream(
     >>> bool(stream(0, "select", 3).integers(100) == stream(0, "select", 3).integers(100))
     True
     """
+    return from_key(key_of(seed, purpose, round, client))
+
+
+def key_of(seed: int, purpose: str, round: int = 0, client: int | None = None) -> bytes:
+    """The key of a stream, 16 bytes: it can be sent to a client and does not tell the seed."""
     label = f"{seed}\x1f{purpose}\x1f{round}\x1f{'' if client is None else client}"
-    key = hashlib.blake2b(label.encode(), digest_size=16).digest()
+    return hashlib.blake2b(label.encode(), digest_size=16).digest()
+
+
+def from_key(key: bytes) -> np.random.Generator:
+    """The generator of a key."""
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
 
 

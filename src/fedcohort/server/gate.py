@@ -1,0 +1,195 @@
+"""The gate: every report passes it, or is rejected and counted; the round goes on.
+
+Whatever a client sends is data from a stranger. The gate knows whom it asked, in which round, and
+what a good report looks like; it says *why* it rejects one, counts per reason and per client,
+and never raises because of what a client sent. It knows nothing of any framework: a transport
+hands it tickets (one per message sent) and reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from fedcohort.core.types import Array, Ints
+
+KILOBYTE = 1024
+SPARE = 64 * KILOBYTE
+"""What a report may weigh beyond its arrays: names, metrics, headers."""
+REMEMBERED = 100_000
+"""Tickets of past exchanges that are still recognised as late ones."""
+
+
+class Fault(Enum):
+    """Why a report is not used."""
+
+    FAILED = "the client raised an error or is gone"
+    MISSING = "no answer within the time limit"
+    TWICE = "this question was answered already"
+    LATE = "the exchange was over"
+    OTHER_ROUND = "the report belongs to another round"
+    NOT_ASKED = "the sender was not asked"
+    TOO_LARGE = "more bytes than such a report can have"
+    WRONG_KEYS = "other parts than were asked for"
+    WRONG_SHAPE = "an array of another shape"
+    WRONG_TYPE = "not numbers"
+    NOT_FINITE = "NaN or infinity"
+    OUT_OF_RANGE = "a number outside the allowed range"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a good report looks like.
+
+    Parameters
+    ----------
+    shapes
+        The arrays it must have, and their shapes; None for a shape that is not known (then the
+        most common one of the exchange is the right one, see `Gate.alike`).
+    lowest, highest
+        What every number must lie between.
+    limit
+        The most bytes a report may have.
+    """
+
+    shapes: Mapping[str, tuple[int, ...] | None]
+    lowest: float = -np.inf
+    highest: float = np.inf
+    limit: int = SPARE
+
+    def fault(self, arrays: Mapping[str, Array]) -> Fault | None:
+        """What is wrong with the arrays of a report; None if nothing."""
+        if set(arrays) != set(self.shapes):
+            return Fault.WRONG_KEYS
+        for name, shape in self.shapes.items():
+            array = arrays[name]
+            if array.dtype.kind not in "iuf":
+                return Fault.WRONG_TYPE
+            if shape is not None and array.shape != shape:
+                return Fault.WRONG_SHAPE
+            if not np.isfinite(array).all():
+                return Fault.NOT_FINITE
+            if array.size and not self.lowest <= array.min() <= array.max() <= self.highest:
+                return Fault.OUT_OF_RANGE
+        return None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came back, as a transport sees it before anything was unpacked.
+
+    ``ticket`` is the name of the message it answers, ``sender`` who sent it (in the transport's
+    words, None where that is not known), ``round`` the round it names.
+    """
+
+    ticket: str
+    sender: object
+    round: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One message that was sent: to which client, under which name of the transport."""
+
+    client: int
+    receiver: object = None
+
+
+@dataclass
+class Gate:
+    """Admits reports of one exchange at a time.
+
+    >>> gate = Gate()
+    >>> gate.open("7", {"a": Ticket(client=3)}, Form({"loss": ()}))
+    >>> gate.check(Report("a", None, "7", 8)), gate.content("a", {"loss": np.array(np.nan)})
+    (None, <Fault.NOT_FINITE: 'NaN or infinity'>)
+    >>> gate.close()                        # nobody else is missing: client 3 did answer
+    array([], dtype=int64)
+    >>> gate.counts[Fault.NOT_FINITE]
+    1
+    """
+
+    counts: Counter[Fault] = field(default_factory=Counter)
+    by_client: Counter[tuple[int, Fault]] = field(default_factory=Counter)
+    _round: str = ""
+    _form: Form = field(default_factory=lambda: Form({}))
+    _open: dict[str, Ticket] = field(default_factory=dict)
+    _heard: set[str] = field(default_factory=set)  # something came, good or bad
+    _admitted: set[str] = field(default_factory=set)  # of two answers the first good one counts
+    _past: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    def open(self, round: str, tickets: Mapping[str, Ticket], form: Form) -> None:
+        """Begin an exchange: these messages went out, such reports are wanted."""
+        self._round, self._form = round, form
+        self._open, self._heard, self._admitted = dict(tickets), set(), set()
+
+    def check(self, report: Report) -> Fault | None:
+        """Whether a report may be unpacked: asked for, of this round, the first, not too large."""
+        ticket = self._open.get(report.ticket)
+        if ticket is None:
+            late = report.ticket in self._past
+            return self._reject(None, Fault.LATE if late else Fault.NOT_ASKED)
+        if report.sender is not None and report.sender != ticket.receiver:
+            return self._reject(None, Fault.NOT_ASKED)  # whoever it was, not the one we asked
+        self._heard.add(report.ticket)
+        if report.ticket in self._admitted:
+            return self._reject(ticket.client, Fault.TWICE)
+        if report.round != self._round:
+            return self._reject(ticket.client, Fault.OTHER_ROUND)
+        if report.nbytes > self._form.limit:
+            return self._reject(ticket.client, Fault.TOO_LARGE)
+        return None
+
+    def content(self, ticket: str, arrays: Mapping[str, Array]) -> Fault | None:
+        """Whether the unpacked arrays are what was asked for; if so, the question is answered."""
+        fault = self._form.fault(arrays)
+        if fault is not None:
+            return self.reject(ticket, fault)
+        self._admitted.add(ticket)
+        return None
+
+    def reject(self, ticket: str, fault: Fault) -> Fault:
+        """Reject a report for a reason that the transport found."""
+        known = self._open.get(ticket)
+        self._heard.add(ticket)
+        return self._reject(None if known is None else known.client, fault)
+
+    def client(self, ticket: str) -> int:
+        """Whose answer a ticket stands for."""
+        return self._open[ticket].client
+
+    def _reject(self, client: int | None, fault: Fault) -> Fault:
+        self.counts[fault] += 1
+        if client is not None:
+            self.by_client[client, fault] += 1
+        return fault
+
+    def close(self) -> Ints:
+        """End the exchange; (k,) the clients that did not answer at all are counted."""
+        missing = [t.client for name, t in self._open.items() if name not in self._heard]
+        for client in missing:
+            self._reject(client, Fault.MISSING)
+        self._past.extend(self._open)
+        self._open = {}
+        return np.unique(np.array(missing, dtype=np.int64))
+
+    def alike(self, rows: Mapping[int, Array]) -> dict[int, Array]:
+        """The answers that have the most common shape; the others are rejected."""
+        shapes = Counter(row.shape for row in rows.values())
+        if len(shapes) <= 1:
+            return dict(rows)
+        most = max(shapes.values())
+        right = min(shape for shape, times in shapes.items() if times == most)
+        for client, row in rows.items():
+            if row.shape != right:
+                self._reject(client, Fault.WRONG_SHAPE)
+        return {client: row for client, row in rows.items() if row.shape == right}
+
+    def summary(self) -> dict[str, int]:
+        """How many reports were rejected for which reason."""
+        return {fault.name.lower(): self.counts[fault] for fault in Fault if self.counts[fault]}
