@@ -1,0 +1,86 @@
+"""Losses as clients report them, made safe to be compared.
+
+A loss comes from a client and decides who is chosen, so the rules are strict. A report that is
+not a finite number is rejected: it never wins, wherever a sort would have put it. A negative
+one is rejected as well, unless the objective can be negative. A client that did not answer
+(None) is taken for a typical one, the median of the others. If nothing is left, all are equal.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.parameters import is_real
+from fedcohort.core.types import Array, Bools, Floats
+
+REJECTED = np.nan
+"""What stands in the place of a rejected loss: it is neither above nor below any other."""
+
+
+def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:
+    """(k,) losses as reported -> (k,) finite losses, or NaN where the report was rejected.
+
+    ``negative`` allows losses below 0. Every departure is told in one warning. Where no report
+    can be used all losses are 0, so that whoever draws among equals draws uniformly.
+
+    >>> comparable([0.5, 2.0, 1.0], "pow-d")
+    array([0.5, 2. , 1. ])
+    """
+    losses, silent = _told(reports, owner, negative)
+    known = np.isfinite(losses)
+    if not known.any():
+        if len(losses):
+            _warn(f"{owner}: no loss can be used, so clients are taken at random.")
+        return np.zeros(len(losses))
+    if silent.any():
+        _warn(
+            f"{owner}: {int(silent.sum())} of {len(losses)} clients did not tell their loss; "
+            "the median of the others is taken for it."
+        )
+        losses[silent] = np.median(losses[known])
+    return losses
+
+
+def sound(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:
+    """(k,) losses as reported -> (k,) finite losses, or NaN: nothing is put in their place."""
+    return _told(reports, owner, negative)[0]
+
+
+def _told(reports: ArrayLike, owner: str, negative: bool) -> tuple[Floats, Bools]:
+    """The losses, NaN where there is none, and who was silent."""
+    answers = np.asarray(reports)
+    if answers.ndim != 1:
+        raise BadInput(
+            f"A loss must be one number per client; {owner} got an array of shape {answers.shape}."
+        )
+    losses = _numbers(answers)
+    silent = np.array([answer is None for answer in answers.tolist()], dtype=bool)
+    if not negative:
+        losses[losses < 0] = REJECTED
+    rejected = int(np.count_nonzero(np.isnan(losses) & ~silent))
+    if rejected:
+        kinds = "finite numbers" if negative else "finite numbers of at least 0"
+        _warn(
+            f"{owner}: {rejected} of {len(losses)} losses are not {kinds} and are left out "
+            "(an infinity may be a loss that overflowed: compute it in 32 bits)."
+        )
+    return losses, silent
+
+
+def _numbers(answers: Array) -> Floats:
+    """As floats; NaN for whatever is not a finite number."""
+    if answers.dtype.kind in "iuf":
+        values = answers.astype(np.float64)
+        values[~np.isfinite(values)] = REJECTED
+        return values
+    return np.array(
+        [float(a) if is_real(a) else REJECTED for a in answers.tolist()], dtype=np.float64
+    )
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, FedcohortWarning, stacklevel=5)
