@@ -21,6 +21,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.schemes import scheme as scheme_by_name
 from fedcohort.simulation.engine import check_rounds, simulate
+from fedcohort.simulation.notes import Notebook
 from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
 
@@ -57,7 +58,11 @@ class Comparison:
             raise BadCheckpoint(f"'{place}' is not a run folder: it has no {SETTINGS}.")
         settings = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
         order = {label: i for i, label in enumerate(settings["schemes"])}
-        traces = [Trace.load(path) for path in sorted(place.glob("*.npz"))]
+        paths = sorted(place.glob("*.npz"))
+        for path in paths:
+            if path.is_symlink():
+                raise BadCheckpoint(f"'{path}' is a link; a run folder holds its own files only.")
+        traces = [Trace.load(path) for path in paths]
         if not traces:
             raise BadCheckpoint(f"'{place}' holds no finished run; start the comparison again.")
         traces.sort(key=lambda trace: (order.get(trace.label, len(order)), trace.seed))
@@ -73,6 +78,7 @@ def compare(
     folder: str | Path | None = None,
     jobs: int = -1,
     finished: Finished | None = None,
+    notes: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
@@ -96,6 +102,9 @@ def compare(
         Processes; -1 for all cores. Each uses one BLAS thread.
     finished
         Called after every run.
+    notes
+        An existing folder in which every running run notes how far it is, for a live view
+        (`fedcohort.report.watch`).
     settings
         Anything to keep with the comparison (data, partition, command).
     """
@@ -117,7 +126,8 @@ def compare(
         missing = [unit for unit in units if unit not in done]
         interrupted = False
         try:
-            for trace in _run_all(task, named, missing, rounds, place, jobs, options):
+            watched = None if notes is None else Path(notes)
+            for trace in _run_all(task, named, missing, rounds, place, jobs, watched, options):
                 done[trace.label, trace.seed] = trace
                 if finished is not None:
                     finished(len(done), len(units), trace)
@@ -134,15 +144,32 @@ def _run_all(
     rounds: int,
     place: Path | None,
     jobs: int,
+    notes: Path | None,
     options: Mapping[str, Any],
 ) -> Iterator[Trace]:
     token = secrets.token_hex(8)
     calls = (
-        joblib.delayed(_unit)(token, task, label, named[label], rounds, seed, place, options)
+        joblib.delayed(_unit)(
+            token,
+            task,
+            label,
+            named[label],
+            rounds,
+            seed,
+            place,
+            {**_noted(notes, label, seed, rounds), **options},
+        )
         for label, seed in units
     )
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+
+
+def _noted(notes: Path | None, label: str, seed: int, rounds: int) -> dict[str, Any]:
+    if notes is None:
+        return {}
+    path = _file(notes, label, seed).with_suffix(".json")
+    return {"progress": Notebook(path, label, seed, rounds)}
 
 
 _TASKS: dict[str, Task] = {}

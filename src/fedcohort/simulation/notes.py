@@ -1,0 +1,51 @@
+"""How far every running simulation is: one small file per run, in a folder that others read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Note:
+    """How far one run is."""
+
+    label: str
+    seed: int
+    done: int
+    rounds: int
+    accuracy: float | None
+    """The latest; None where the task has none."""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """Where one run notes its progress; called as the ``progress`` of `simulate`."""
+
+    path: Path
+    label: str
+    seed: int
+    rounds: int
+
+    def __call__(self, done: int, accuracy: float) -> None:
+        """Replace the note: a reader sees the old one or the new one, never half of one."""
+        known = accuracy if accuracy == accuracy else None
+        note = Note(self.label, self.seed, done, self.rounds, known)
+        draft = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            draft.write_text(json.dumps(asdict(note)), encoding="utf-8")
+            os.replace(draft, self.path)
+        except OSError:  # nobody reads any more, or the disk is full: no reason to stop a run
+            draft.unlink(missing_ok=True)
+
+
+def read_notes(folder: Path) -> Iterator[Note]:
+    """All notes of a folder."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            yield Note(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):  # it was just replaced, or is somebody else's
+            continue
