@@ -78,14 +78,16 @@ def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
                 raise BadCheckpoint(f"'{path}' is not a {kind}: it has compressed members.")
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop(HEADER).tobytes().decode())
-    except (ValueError, KeyError, zipfile.BadZipFile, EOFError, OSError):
+        header = dict(json.loads(arrays.pop(HEADER).tobytes().decode()))
+    except BadCheckpoint:
+        raise
+    except Exception:  # the readers of archives fail in many ways, MemoryError among them
         raise BadCheckpoint(f"'{path}' is damaged or is not a {kind}.") from None
     if header.pop("format", None) != FORMAT:
         raise BadCheckpoint(f"'{path}' has another format; it was written by another version.")
     if header.get("kind") != kind:
         raise BadCheckpoint(f"'{path}' holds a {header.get('kind')}, not a {kind}.")
-    big, digest = header.pop("big"), header.pop("sha256")
+    big, digest = header.pop("big", ()), header.pop("sha256", None)
     if digest != _digest(header, arrays):
         raise BadCheckpoint(f"'{path}' is damaged: its checksum does not match.")
     for name in big:
