@@ -242,6 +242,7 @@ class Selector:
             "round": self.round,
             "ids": _storable_ids(federation.ids),
             "data_rate": None if cohort is None else cohort.data_rate,
+            "per_sample": None if cohort is None else cohort.per_sample,
             "state": None,
         }
         if self._state is not None:
@@ -274,7 +275,8 @@ class Selector:
             clients, weights, draws = (
                 arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws")
             )
-            selector._cohort = Cohort(clients, weights, draws, header["data_rate"])
+            how = header["data_rate"], header["per_sample"]
+            selector._cohort = Cohort(clients, weights, draws, *how)
         return selector
 
 

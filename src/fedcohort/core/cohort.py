@@ -27,13 +27,18 @@ class Cohort:
     draws
         (k,) how often each was drawn (1 without replacement).
     data_rate
-        Every sample of these clients takes part with this probability.
+        Every sample of these clients takes part with this probability, drawn on the client.
+    per_sample
+        An answer counts once for every sample that took part: a client *sends* its update times
+        the number of these samples, and zero if there were none. After one step on all of them
+        that is -lr times the sum of their gradients. The number itself is never sent.
     """
 
     clients: Ints
     weights: Floats
     draws: Ints
     data_rate: float = 1.0
+    per_sample: bool = False
 
     def __post_init__(self) -> None:
         if not len(self.clients) == len(self.weights) == len(self.draws):
@@ -58,6 +63,7 @@ class Cohort:
         weights: ArrayLike,
         draws: ArrayLike | None = None,
         data_rate: float = 1.0,
+        per_sample: bool = False,
     ) -> Cohort:
         """A cohort from distinct clients in any order; scalars are the same for all."""
         chosen = _positions(clients)
@@ -71,6 +77,7 @@ class Cohort:
             np.broadcast_to(values, chosen.shape)[order],
             np.broadcast_to(times, chosen.shape)[order],
             data_rate,
+            per_sample,
         )
 
     @classmethod
@@ -95,6 +102,7 @@ class Cohort:
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(self.draws, other.draws)
             and self.data_rate == other.data_rate
+            and self.per_sample == other.per_sample
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import UnknownName
+from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.types import Array, Floats, Ints
 
 
@@ -68,6 +68,7 @@ class Memory(Estimator):
     Unbiased for the same target as the plain sum, because E omega_i = p_i; its variance is
     that of the *changes* delta_i - y_i only. It costs no message, but an (n, d) store on the
     server. The store is updated in place: the memory that went in is the one that comes out.
+    It remembers what a client does, so it is of no use where answers count per sample.
 
     References: Gu et al. (MIFA, NeurIPS 2021), Jhunjhunwala et al. (FedVARP, UAI 2022).
     """
@@ -81,6 +82,11 @@ class Memory(Estimator):
     def direction(
         self, memory: Remembered, cohort: Cohort, clients: Ints, updates: Array
     ) -> tuple[Floats, Remembered]:
+        if cohort.per_sample:
+            raise BadInput(
+                "The memory estimator keeps the update of a client, but here a client sends the "
+                "sum over its samples of the round; use the plain estimator."
+            )
         changes = updates - memory.last[clients]
         direction = memory.average + weighted_sum(weights_of(cohort, clients), changes)
         memory.average += weighted_sum(memory.importance[clients], changes)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.simulation.tasks import Task
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.simulation.private_twin import report_size
+from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.work import LocalWork
 
 
@@ -68,8 +69,24 @@ class Fleet:
         return np.stack([self._trained[i] for i in clients.tolist()])
 
     def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
-        rngs = [stream(self.seed, "train", self.round, int(i)) for i in clients]
-        return self.task.updates(self.theta, clients, self.work, rngs, data_rate)
+        return self.task.updates(self.theta, clients, self.work, self._rngs(clients), data_rate)
+
+    def _rngs(self, clients: Ints) -> list[np.random.Generator]:
+        return [stream(self.seed, "train", self.round, int(i)) for i in clients]
+
+    def sent(self, cohort: Cohort) -> tuple[Array, Cohort]:
+        """(k, d) what the members of a cohort send, and what their updates counted for.
+
+        They are the same cohort unless answers count per sample: then the second one weighs
+        the mean update of a client by the samples that took part.
+        """
+        updates = self.updates(cohort.clients, cohort.data_rate)
+        if not cohort.per_sample:
+            return updates, cohort
+        rngs = self._rngs(cohort.clients)
+        numbers = self.task.participating(cohort.clients, rngs, cohort.data_rate)
+        counted = replace(cohort, weights=cohort.weights * numbers, per_sample=False)
+        return updates * numbers[:, None].astype(updates.dtype), counted
 
 
 @dataclass(frozen=True)
@@ -118,14 +135,14 @@ class SimulatedClient:
         row: Array = self.fleet.updates(self._alone)[0]
         return row
 
+    def private_size(self, report: SizeReport, round: int = 0) -> int:
+        """A randomised answer about the size: the seeded twin, which protects nobody."""
+        rng = stream(self.fleet.seed, "private-size", round, self.position)
+        return report_size(rng, self.size, report)
+
     def gradient(self) -> Array:
         """(d,) of the local objective at the current model."""
         task = self.fleet.task
         sums, numbers = task.gradient_sums(self.fleet.theta, self._alone, [self._rng("gradient")])
         row: Array = sums[0] / max(1, int(numbers[0]))
         return row
-    def private_size(self, report: SizeReport, round: int = 0) -> int:
-        """A randomised answer about the size: the seeded twin, which protects nobody."""
-        rng = stream(self.fleet.seed, "private-size", round, self.position)
-        return report_size(rng, self.size, report)
-

@@ -29,7 +29,13 @@ HASH_SEED = "4242"
 def fingerprint(cohorts: list[Cohort]) -> list[list[Any]]:
     """Cohorts bit for bit, as JSON can carry them."""
     return [
-        [c.clients.tolist(), [float(w).hex() for w in c.weights], c.draws.tolist(), c.data_rate]
+        [
+            c.clients.tolist(),
+            [float(w).hex() for w in c.weights],
+            c.draws.tolist(),
+            c.data_rate,
+            c.per_sample,
+        ]
         for c in cohorts
     ]
 

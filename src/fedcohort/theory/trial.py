@@ -18,6 +18,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Moment, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.maths.draws import below
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.theory.paths import NotEnumerable, every_path
 
@@ -62,6 +63,13 @@ class ScriptedClient:
     def loss(self, batch: int | None = None) -> float:
         """Positive, and different for every client; a batch has another."""
         return float(self._rng(f"loss {batch}" if batch else "loss").uniform(0.5, 2.5))
+
+    def private_size(self, report: Any, round: int = 0) -> int:
+        """A randomised answer by the law ``report``; seeded, so it protects nobody."""
+        rng = stream(self.seed, "private-size", round, self.number)
+        offset, ticket = (int(below(rng, n, 1)[0]) for n in (report.threshold - 2, report.tickets))
+        answer: int = report.answer(report.level(self.size, offset), ticket)
+        return answer
 
     def update(self) -> Floats:
         """(DIMENSION,)."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.simulation.tasks.batches import participants
 from fedcohort.simulation.work import LocalWork
 
 
@@ -98,9 +99,41 @@ class Task(ABC):
         it is for the server to reject.
         """
 
+    def participating(
+        self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float = 1.0
+    ) -> Ints:
+        """How many samples of each client take part in `updates` with these generators, (k,).
+
+        The generators must be as new as they were there: who takes part is drawn first.
+        """
+        clients = self._check_clients(clients)
+        self._check_rngs(clients, rngs, data_rate)
+        sizes = self.sizes[clients]
+        if data_rate == 1.0:
+            return sizes
+        drawn = [len(participants(r, int(s), data_rate)) for r, s in zip(rngs, sizes, strict=True)]
+        return np.array(drawn, dtype=np.int64)
+
+    def pooled(self) -> Task:
+        """The same problem with all samples on one client: what centralised training sees."""
+        raise BadInput(f"The samples of the task {self.name!r} cannot be brought together.")
+
     @abstractmethod
     def losses(self, theta: Array, clients: Ints) -> Floats:
         """``F_i(theta)`` on all local data of each of the clients, (k,); 0 without samples."""
+
+    def batch_losses(
+        self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
+    ) -> Floats:
+        """The mean loss over ``batch`` random samples of each client (all, if it has fewer)."""
+        raise BadInput(f"The task {self.name!r} does not tell the loss of a mini-batch.")
+
+    def feature_histograms(self, clients: Ints, bins: int) -> Ints:
+        """How often the features of the samples of each class fall into which of ``bins``.
+
+        (k, classes, bins): equal bins on [0, 1]; what lies outside counts to the nearest.
+        """
+        raise BadInput(f"The task {self.name!r} has no features to count.")
 
     @abstractmethod
     def gradient_sums(
@@ -121,19 +154,6 @@ class Task(ABC):
         """Losses and accuracy of several models (T, d): cheaper at once than one by one."""
 
     # The checks that every task makes of what it is given.
-
-    def batch_losses(
-        self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
-    ) -> Floats:
-        """The mean loss over ``batch`` random samples of each client (all, if it has fewer)."""
-        raise BadInput(f"The task {self.name!r} does not tell the loss of a mini-batch.")
-
-    def feature_histograms(self, clients: Ints, bins: int) -> Ints:
-        """How often the features of the samples of each class fall into which of ``bins``.
-
-        (k, classes, bins): equal bins on [0, 1]; what lies outside counts to the nearest.
-        """
-        raise BadInput(f"The task {self.name!r} has no features to count.")
 
     def _check_models(self, thetas: Array, ndim: int) -> Array:
         """``thetas`` as an array of finite numbers, (d,) or (T, d)."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.maths.draws import distinct
 from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
 from fedcohort.simulation.tasks.batches import batches, participants
 from fedcohort.simulation.tasks.layers import Direct, Gram, GramMatrices, Plan, gram_pays
-from fedcohort.maths.draws import distinct
 from fedcohort.simulation.tasks.samples import Samples, is_integer
 from fedcohort.simulation.tasks.training import Drawn, groups, make_plan, softmax_error, train
 from fedcohort.simulation.work import LocalWork
@@ -107,6 +110,17 @@ class Classifier(Task):
         head = train(first, layers[1] if len(layers) > 1 else None, self.samples, plan, work)
         return [first.change()] if head is None else [first.change(), head]
 
+    def pooled(self) -> Self:
+        """The same model and test set, with all samples on one client; nothing is copied."""
+        ends = np.array([0, len(self.samples.y)])
+        together = copy(self)
+        together.samples = replace(self.samples, starts=ends)
+        together.sizes = together.samples.sizes
+        together.importance = np.ones(1)
+        together.label_histograms = together.samples.label_histograms()
+        together._grams = GramMatrices(together.samples, 0)  # one matrix of everything never pays
+        return together
+
     # Losses and gradients of a given model
 
     def losses(self, theta: Array, clients: Ints) -> Floats:
@@ -123,20 +137,6 @@ class Classifier(Task):
             sums[first:last] = np.bincount(owner, weights=values, minlength=last - first)
         return sums / np.maximum(self.sizes[clients], 1)
 
-    def gradient_sums(
-        self,
-        theta: Array,
-        clients: Ints,
-        rngs: Sequence[np.random.Generator],
-        data_rate: float = 1.0,
-    ) -> tuple[Array, Ints]:
-        """Sums of the gradients of the samples that take part; see `Task.gradient_sums`."""
-        theta = self._check_models(theta, 1)
-        clients = self._check_clients(clients)
-        self._check_rngs(clients, rngs, data_rate)
-        layers = [layer[0] for layer in self._layers(theta[None])]
-        sums = np.zeros((len(clients), self.dimension), dtype=self.samples.x.dtype)
-        counts = np.zeros(len(clients), dtype=np.int64)
     def batch_losses(
         self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
     ) -> Floats:
@@ -173,6 +173,20 @@ class Classifier(Task):
         tiles = [scores[0].argmax(axis=0) for _, scores in self._tiles(layers, self.samples.x_test)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *tiles])
 
+    def gradient_sums(
+        self,
+        theta: Array,
+        clients: Ints,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+    ) -> tuple[Array, Ints]:
+        """Sums of the gradients of the samples that take part; see `Task.gradient_sums`."""
+        theta = self._check_models(theta, 1)
+        clients = self._check_clients(clients)
+        self._check_rngs(clients, rngs, data_rate)
+        layers = [layer[0] for layer in self._layers(theta[None])]
+        sums = np.zeros((len(clients), self.dimension), dtype=self.samples.x.dtype)
+        counts = np.zeros(len(clients), dtype=np.int64)
         for position, (client, rng) in enumerate(zip(clients.tolist(), rngs, strict=True)):
             part = self.samples.of(client)
             rows = participants(rng, int(self.sizes[client]), data_rate)
