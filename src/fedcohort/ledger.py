@@ -28,6 +28,7 @@ class Entry(NamedTuple):
     bytes_down: int  # server to clients
     bytes_up: int
     discloses: str
+    epsilon: float | None = None  # what one answer spends of a privacy budget; None: no promise
 
 
 class Cost(NamedTuple):
@@ -69,7 +70,9 @@ class Ledger:
             self._models(round, ask.clients) if ask.signal.needs_model else 0
         )
         up = sum(ask.signal.nbytes(row) for row in answers)
-        self._book(round, ask.signal.name, k, down, up, ask.signal.discloses)
+        epsilon = ask.settings.get("epsilon")
+        spent = None if epsilon is None else float(epsilon)
+        self._book(round, ask.signal.name, k, down, up, ask.signal.discloses, spent)
 
     def trained(self, round: int, clients: Ints, listens: frozenset[Signal] = frozenset()) -> None:
         """Book a round of training: the model down, the update up."""
@@ -85,9 +88,18 @@ class Ledger:
         self._have_model = (round, known | wanted)
         return len(wanted - known) * self.model_bytes
 
-    def _book(self, round: int, purpose: str, k: int, down: int, up: int, says: str) -> None:
+    def _book(
+        self,
+        round: int,
+        purpose: str,
+        k: int,
+        down: int,
+        up: int,
+        says: str,
+        epsilon: float | None = None,
+    ) -> None:
         if k:
-            self.entries.append(Entry(round, purpose, k, 2 * k, down, up, says))
+            self.entries.append(Entry(round, purpose, k, 2 * k, down, up, says, epsilon))
 
     def total(self) -> Cost:
         """The cost of everything so far."""
@@ -105,6 +117,18 @@ class Ledger:
     def disclosures(self) -> dict[str, str]:
         """What the server learnt, by purpose, in plain words."""
         return {entry.purpose: entry.discloses for entry in self.entries}
+
+    def epsilons(self) -> dict[str, float]:
+        """What a client that answered every question has spent, by purpose.
+
+        Basic composition: the epsilons of answers about the same data add up. Purposes whose
+        answers carry no promise are not listed.
+        """
+        spent: dict[str, float] = {}
+        for entry in self.entries:
+            if entry.epsilon is not None:
+                spent[entry.purpose] = spent.get(entry.purpose, 0.0) + entry.epsilon
+        return spent
 
     def per_round(self, rounds: int) -> Ints:
         """(rounds, 3) messages, bytes down, bytes up; what came before counts to round 0."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Conversation, Signal
 from fedcohort.core.design import Design
+from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Checked, constraints
@@ -30,6 +31,7 @@ class Claim(Enum):
     SUMS_TO_ONE = "the weights of every cohort sum to 1"
     EXACTLY_M = "every cohort has exactly m distinct clients"
     NO_WORSE_THAN_MD = "no client's weight varies more than under MD sampling"
+    EVEN_OVER_SAMPLES = "every sample of every client has the same expected weight"
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,12 @@ class Scheme(Checked, ABC, Generic[S]):
         """
         return self.start(federation, rng)
 
+    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
+        """What the server learns of the clients in a run of so many rounds, told beforehand."""
+        asked = [Disclosure(s.name, "when asked", s.discloses) for s in _by_name(self.asks)]
+        heard = [Disclosure(s.name, "every round", s.discloses) for s in _by_name(self.listens)]
+        return (SIZES, *asked, CHOICE, TRAINING, *heard)
+
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The hyper-parameters by name."""
@@ -178,6 +186,10 @@ class Scheme(Checked, ABC, Generic[S]):
                 must = str(constraints(cls).get(name, "given"))
                 raise BadParameter(name, cls.name, must, None, "It has no default.")
         return cls(**parameters)
+
+
+def _by_name(signals: frozenset[Signal]) -> list[Signal]:
+    return sorted(signals, key=lambda signal: signal.name)
 
 
 def cohort_size(m: int | str, federation: Federation, owner: str) -> int:

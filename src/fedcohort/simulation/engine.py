@@ -137,8 +137,9 @@ class _Run:
         cohort = self.selector.select(there, fleet.answer, latency)
         chosen = time.perf_counter()
         signals = {signal.name: np.empty(0) for signal in self.scheme.listens}
+        counted = cohort
         if len(cohort):
-            updates = fleet.updates(cohort.clients, cohort.data_rate)
+            updates, counted = fleet.sent(cohort)
             if not np.isfinite(updates).all():
                 raise BadInput(
                     f"Training diverged in round {round} ({self.scheme.name}): an update is not "
@@ -152,7 +153,7 @@ class _Run:
         self.selector.observe(Replies(cohort.clients, signals))
         trained = time.perf_counter()
         n_there = len(self.federation) if there is None else len(there)
-        recorder.record(round, cohort, self.theta, n_there, (chosen - started, trained - chosen))
+        recorder.record(round, counted, self.theta, n_there, (chosen - started, trained - chosen))
 
     def _overheard(self, fleet: Fleet, cohort: Cohort, updates: Array) -> dict[str, Array]:
         """The signals that come with the training replies at no extra message."""
@@ -270,8 +271,13 @@ def _joined(parts: list[Ints]) -> Ints:
 
 
 def _ledger_rows(ledger: Ledger) -> tuple[Mapping[str, Any], ...]:
-    says = ledger.disclosures()
+    says, spent = ledger.disclosures(), ledger.epsilons()
     return tuple(
-        {"purpose": purpose, **cost._asdict(), "discloses": says[purpose]}
+        {
+            "purpose": purpose,
+            **cost._asdict(),
+            "discloses": says[purpose],
+            "epsilon": spent.get(purpose),
+        }
         for purpose, cost in ledger.by_purpose().items()
     )

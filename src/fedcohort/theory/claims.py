@@ -164,6 +164,29 @@ def check_no_worse_than_md(
                 )
 
 
+def check_even_over_samples(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """The expected weight of a sample is the same for all samples, given what clients said.
+
+    An update that counts per sample weighs omega_i for each of its samples, and one takes part
+    with probability r. A plain update weighs omega_i if any sample takes part, shared evenly.
+    """
+    trial, sizes = Trial.of(scheme, federation, answer), federation.sizes
+    if sizes is None:
+        raise NotApplicable("the sizes are private")
+    for round, cohort in _possible_cohorts(trial):
+        rate, held = cohort.data_rate, sizes[cohort.clients].astype(np.float64)
+        chance = rate if cohort.per_sample else (1.0 - (1.0 - rate) ** held) / held
+        expected = cohort.weights * chance  # (k,) of each sample of a client
+        missing = np.setdiff1d(federation.present, cohort.clients)
+        if len(missing) or not np.allclose(expected, expected[:1], rtol=1e-9, atol=0):
+            raise CheckFailed(
+                f"{scheme} in round {round}: the samples of some clients count for more than "
+                f"those of others; the expected weight of one is {expected[:6]}."
+            )
+
+
 def _variance(trial: Trial, state: Any, round: int) -> Array:
     design = trial.design(state, round)
     outcomes = trial.law(state, round) if design is None else enumerated(design)
@@ -298,5 +321,6 @@ CLAIM_CHECKS: dict[Claim, Check] = {
     Claim.SUMS_TO_ONE: check_sums_to_one,
     Claim.EXACTLY_M: check_exactly_m,
     Claim.NO_WORSE_THAN_MD: check_no_worse_than_md,
+    Claim.EVEN_OVER_SAMPLES: check_even_over_samples,
 }
 """How each claim is proved."""

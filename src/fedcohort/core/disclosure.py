@@ -1,0 +1,29 @@
+"""What a server will learn of its clients, told before a run starts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Disclosure(NamedTuple):
+    """One thing that the server learns of a client."""
+
+    what: str  # "size", "participation", "update", or the name of a signal
+    when: str  # "beforehand", "when asked", "every round", ...
+    discloses: str
+    epsilon: float | None = None
+    """What it spends of a client's privacy budget over the whole run; None: no promise."""
+
+    def __str__(self) -> str:
+        """One line.
+
+        >>> print(Disclosure("size", "beforehand", "the number of samples"))
+        size (beforehand): the number of samples
+        """
+        promise = "" if self.epsilon is None else f"; epsilon = {self.epsilon:g} in all"
+        return f"{self.what} ({self.when}): {self.discloses}{promise}"
+
+
+SIZES = Disclosure("size", "beforehand", "the share of all data that each client holds")
+CHOICE = Disclosure("participation", "every round", "who takes part: the server chooses")
+TRAINING = Disclosure("update", "every round", "the model update, unless securely aggregated")
