@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
@@ -29,7 +30,13 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.conversation import Answer
-from fedcohort.core.errors import BadParameter, CheckFailed, FedcohortError
+from fedcohort.core.errors import (
+    BadParameter,
+    CheckFailed,
+    FedcohortError,
+    FedcohortWarning,
+    TooImprecise,
+)
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import (
     Constraint,
@@ -166,11 +173,13 @@ def run_check(
     where = federations or {k: Federation.from_sizes(sizes) for k, sizes in FEDERATIONS.items()}
     for case, federation, variant in _cases(name, scheme, where):
         try:
-            CHECKS[name](variant(), federation, answer)
+            with warnings.catch_warnings():  # what a scheme defines, it may warn of
+                warnings.simplefilter("ignore", FedcohortWarning)
+                CHECKS[name](variant(), federation, answer)
             ran += 1
         except NotApplicable as reason:
             silent = silent or str(reason)
-        except BadParameter as refusal:  # a scheme may refuse a federation, but not all
+        except (BadParameter, TooImprecise) as refusal:  # of some federations, but not of all
             silent = silent or f"refused '{case}': {refusal}"
         except Exception as error:  # a crash is a failure like any other
             kind = "" if isinstance(error, FedcohortError) else f"{type(error).__name__}: "

@@ -23,6 +23,7 @@ from fedcohort.core.errors import (
     BadParameter,
     CannotAsk,
     CheckFailed,
+    TooImprecise,
     UndeclaredSignal,
     UnknownName,
 )
@@ -100,7 +101,7 @@ def check_cohorts(
 ) -> None:
     """Clients ascending and distinct, all of them available, weights finite; whoever is there."""
     trial = Trial.of(scheme, federation, answer)
-    refused: BadParameter | None = None
+    refused: BadParameter | TooImprecise | None = None
     drawn = 0
     for round, state in trial.states():
         for available in _subsets(federation):
@@ -108,7 +109,7 @@ def check_cohorts(
                 for cohort in trial.sample(state, round, available, DRAWS):
                     _check_cohort(trial, round, cohort, available)
                     drawn += 1
-            except BadParameter as error:  # a scheme may refuse those who are left
+            except (BadParameter, TooImprecise) as error:  # it may refuse those who are left
                 refused = error
     if drawn == 0 and refused is not None:
         raise refused
