@@ -1,0 +1,235 @@
+"""FedSampling: choose samples, not clients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+
+from fedcohort.core import (
+    Ask,
+    Citation,
+    Claim,
+    Cohort,
+    Conversation,
+    Federation,
+    Moment,
+    NoState,
+    OneOf,
+    Real,
+    Scheme,
+    Signal,
+    Whole,
+)
+from fedcohort.core.disclosure import SIZES, TRAINING, Disclosure
+from fedcohort.core.errors import BadParameter, FedcohortWarning
+from fedcohort.core.parameters import is_real
+from fedcohort.core.shares import exact_sum
+from fedcohort.core.types import Array, Ints
+from fedcohort.privacy import SizeReport, TotalEstimate, data_rate, estimate_total
+
+NO_ANSWER = -1
+
+
+def _measured(client: Any, round: int, **law: Any) -> int:
+    answer: int = client.private_size(SizeReport(**law), round)
+    return answer
+
+
+PRIVATE_SIZE = Signal("private_size", "a randomised answer about the number of samples", _measured)
+ALL = Disclosure("participation", "every round", "nothing: whoever is available answers")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What clients said about their size; empty where nothing is kept."""
+
+    private: Ints  # (n,), NO_ANSWER where none came that could have been given
+
+
+@dataclass(frozen=True)
+class FedSampling(Scheme[Answers]):
+    """All clients take part, each sample with probability K/N~; answers are sums of gradients.
+
+    The server estimates the total N of all samples from randomised answers (N~, eps-LDP), has
+    every client draw its samples with p = min(1, K/N~), and divides the *sum* of what they
+    send by K: E[step | N~] = (N/N~) grad F, whoever holds which samples. An error in N~ is an
+    error of the step length and of nothing else. A client without a drawn sample sends zero,
+    so that its silence does not tell its size.
+
+    With one local step on all drawn data (``LocalWork(steps=1, batch=None)``) this is the
+    paper. More local steps go beyond it: a client's update then counts once per drawn sample.
+
+    Parameters
+    ----------
+    K
+        Samples wanted per round.
+    epsilon, M
+        Privacy of one answer; sizes are clipped to 1..M-1 first.
+    mechanism
+        ``"levels"``: few levels, then randomised response; ``"paper"``: randomised response on
+        the size itself, whose error is 17 times larger at M = 300, eps = 3; ``"exact"``: the
+        sizes are known to the server and nobody is asked.
+    fresh
+        ``"never"``: a client answers once, and its answer is used in every round it is
+        available. ``"every-round"``: as in the paper; the epsilons of all rounds add up.
+    when_imprecise
+        What happens if the standard error of N~ is above 25 %: ``"refuse"``, ``"warn"`` or
+        ``"accept"``.
+
+    Where we differ: N~ has a floor (one sample per client), and K > N~ means p = 1 with the
+    sum divided by N~ instead of K, so that the formula above always holds. Sizes are clipped
+    from below, too; the published bound is void for an empty client. The paper adds where it
+    must subtract (Algorithm 1, line 18).
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> federation = Federation.from_sizes([60, 30, 10])
+    >>> cohort = Selector(scheme("fedsampling", K=20, mechanism="exact"), federation).select()
+    >>> cohort.data_rate, cohort.weights, cohort.per_sample
+    (0.2, array([0.05, 0.05, 0.05]), True)
+    """
+
+    K: Annotated[int, Whole(1)] = 100
+    epsilon: Annotated[float, Real(1e-6, 20.0)] = 3.0
+    M: Annotated[int, Whole(3, 2**31)] = 300
+    mechanism: Annotated[str, OneOf(("levels", "paper", "exact"))] = "levels"
+    fresh: Annotated[str, OneOf(("never", "every-round"))] = "never"
+    when_imprecise: Annotated[str, OneOf(("refuse", "warn", "accept"))] = "refuse"
+
+    name: ClassVar[str] = "fedsampling"
+    paper: ClassVar[Citation] = Citation(
+        "Qi, Wu, Lyu, Huang, Xie",
+        "FedSampling: A Better Sampling Strategy for Federated Learning",
+        "IJCAI",
+        2023,
+        "Algorithm 1, equations (1) and (2)",
+    )
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.EVEN_OVER_SAMPLES})
+    asks: ClassVar[frozenset[Signal]] = frozenset({PRIVATE_SIZE})
+    State: ClassVar[type] = Answers
+
+    @property
+    def report(self) -> SizeReport:
+        """The law of one private answer."""
+        mechanism = cast('Literal["levels", "paper"]', self.mechanism)
+        return SizeReport(self.M, self.epsilon, mechanism=mechanism)
+
+    def start(self, federation: Federation, rng: Any) -> Conversation[Answers]:
+        kept = np.full(len(federation), NO_ANSWER, dtype=np.int64)
+        return (yield from self._ask_once(kept, federation))
+
+    def adapt(
+        self, state: Answers, federation: Federation, came_from: Ints, rng: Any
+    ) -> Conversation[Answers]:
+        """Who was asked before is not asked again."""
+        known = np.append(state.private, NO_ANSWER)  # position -1: new here
+        return (yield from self._ask_once(known[came_from], federation))
+
+    def _ask_once(self, known: Ints, federation: Federation) -> Conversation[Answers]:
+        """Ask those whose answer is missing; refuse now rather than in the middle of a run."""
+        if self.mechanism == "exact" or self.fresh == "every-round":
+            return Answers(np.empty(0, dtype=np.int64))
+        everyone = federation.present
+        missing = everyone[known[everyone] == NO_ANSWER]
+        if len(missing):
+            known[missing] = _possible((yield self._question(missing, 0)), self.report)
+        self._estimate(known[everyone], self.when_imprecise)
+        return Answers(known)
+
+    def _question(self, clients: Ints, round: int) -> Ask:
+        law = self.report
+        words = {"threshold": law.threshold, "epsilon": law.epsilon, "levels": law.levels}
+        return Ask(PRIVATE_SIZE, clients, {**words, "mechanism": law.mechanism, "round": round})
+
+    def _estimate(self, answers: Array, when_imprecise: str) -> TotalEstimate:
+        choice = cast('Literal["refuse", "warn", "accept"]', when_imprecise)
+        return estimate_total(answers, self.report, when_imprecise=choice)
+
+    def select(
+        self, state: Answers, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        everyone = federation.present
+        if self.mechanism == "exact":
+            return self.given(self._known_total(federation), 1.0, everyone)
+        if self.fresh == "every-round":
+            rows = yield self._question(everyone, moment.round)
+            estimate = self._estimate(_possible(rows, self.report), self.when_imprecise)
+        else:  # judged when the answers came; that fewer are available now is no reason to stop
+            estimate = self._estimate(state.private[everyone], "accept")
+        if estimate.floored:
+            warnings.warn(f"{self.name}: {estimate}.", FedcohortWarning, stacklevel=2)
+        return self.given(estimate.total, estimate.floor, everyone)
+
+    def given(self, total: float, floor: float, clients: Ints) -> Cohort:
+        """The cohort of these clients once N~ is known."""
+        rate = data_rate(self.K, total, floor)
+        taking_part = rate.value * max(total, floor)  # K, or N~ where that is smaller
+        return Cohort.of(clients, 1.0 / taking_part, data_rate=rate.value, per_sample=True)
+
+    def _known_total(self, federation: Federation) -> float:
+        if federation.sizes is None:
+            raise BadParameter(
+                "mechanism", self.name, "'levels' or 'paper' where sizes are private", "exact"
+            )
+        return float(exact_sum(federation.sizes))
+
+    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
+        if self.mechanism == "exact":
+            return (SIZES, ALL, TRAINING)
+        often = self.fresh == "every-round"
+        when, spent = ("every round", rounds * self.epsilon) if often else ("once", self.epsilon)
+        asked = Disclosure(PRIVATE_SIZE.name, when, PRIVATE_SIZE.discloses, spent)
+        return (asked, ALL, TRAINING)
+
+
+@dataclass(frozen=True)
+class FedSamplingNaive(Scheme[NoState]):
+    """All clients take part with a fixed share of their samples, and all count the same.
+
+    What one may do without knowing N (the paper's Section 3.3): the rate is fixed, each client
+    averages over the samples it drew, and the server averages the clients. Nobody says
+    anything about sizes; but a sample of a small client counts for more than one of a large
+    client, so the step is biased wherever sizes go with the data.
+
+    Parameters
+    ----------
+    rate
+        The probability with which each sample takes part.
+    answering
+        The share of clients that is expected to have drawn a sample. The others send zero, and
+        the average is meant over those who did not: the weight is 1 / (n answering).
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> federation = Federation.from_sizes([60, 30, 10])
+    >>> Selector(scheme("fedsampling-naive", rate=0.5), federation).select().weights
+    array([0.33333333, 0.33333333, 0.33333333])
+    """
+
+    rate: Annotated[float, Real(0, 1, open_low=True)] = 0.01
+    answering: Annotated[float, Real(0, 1, open_low=True)] = 1.0
+
+    name: ClassVar[str] = "fedsampling-naive"
+    paper: ClassVar[Citation] = Citation(
+        "Qi, Wu, Lyu, Huang, Xie",
+        "FedSampling: A Better Sampling Strategy for Federated Learning",
+        "IJCAI",
+        2023,
+        "Section 3.3, the naive method",
+    )
+
+    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+        everyone = federation.present
+        return Cohort.of(everyone, 1.0 / (len(everyone) * self.answering), data_rate=self.rate)
+
+    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
+        return (ALL, TRAINING)
+
+
+def _possible(rows: Iterable[Any], report: SizeReport) -> Ints:
+    """The answers that an honest client can give; all else is no answer."""
+    allowed = report.answers
+    given = [int(row) if is_real(row) and row in allowed else NO_ANSWER for row in rows]
+    return np.array(given, dtype=np.int64)
