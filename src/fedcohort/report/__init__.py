@@ -6,6 +6,7 @@ Heavy libraries (pandas, plotly, matplotlib) are loaded when a report is made, n
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,20 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from fedcohort.report.live import Watch
     from fedcohort.simulation import Comparison
 
-__all__ = ["print_summary", "summary", "write"]
+__all__ = [
+    "combined",
+    "print_summary",
+    "summary",
+    "to_mlflow",
+    "to_tensorboard",
+    "watch",
+    "write",
+    "write_csv",
+    "write_pictures",
+]
 
 
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
@@ -41,3 +53,56 @@ def write(
     from fedcohort.report import page
 
     return page.write(comparison, path, target)
+
+
+def write_csv(
+    comparison: Comparison, folder: str | os.PathLike[str], target: float | None = None
+) -> list[Path]:
+    """Write all tables as CSV."""
+    from fedcohort.report import sheets
+
+    return sheets.write_csv(comparison, folder, target)
+
+
+def write_pictures(
+    comparison: Comparison,
+    folder: str | os.PathLike[str],
+    target: float | None = None,
+    *,
+    width: float = 3.35,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw pictures for papers, as wide as a column (in inches)."""
+    from fedcohort.report import paper
+
+    return paper.write_pictures(comparison, folder, target, width=width, formats=formats)
+
+
+def combined(comparisons: Sequence[Comparison]) -> Comparison:
+    """Several comparisons as one."""
+    from fedcohort.report import combine
+
+    return combine.combined(comparisons)
+
+
+def watch(labels: Sequence[str], seeds: int, rounds: int, console: Console | None = None) -> Watch:
+    """A live view of a running comparison; see `fedcohort.report.live.Watch`."""
+    from fedcohort.report.live import Watch
+
+    return (
+        Watch(labels, seeds, rounds) if console is None else Watch(labels, seeds, rounds, console)
+    )
+
+
+def to_tensorboard(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write all runs for TensorBoard."""
+    from fedcohort.report import trackers
+
+    return trackers.to_tensorboard(comparison, folder)
+
+
+def to_mlflow(comparison: Comparison, uri: str, experiment: str = "fedcohort") -> list[str]:
+    """Log all runs to MLflow."""
+    from fedcohort.report import trackers
+
+    return trackers.to_mlflow(comparison, uri, experiment)

@@ -215,8 +215,7 @@ def weight_theory(comparison: Comparison) -> Drawing:
         "sum that varies stretches and shrinks the step.",
         tuple(traces),
         {
-            "yaxis": {"automargin": True, "autorange": "reversed", "type": "category",
-                      "categoryorder": "array", "categoryarray": names},
+            "yaxis": _scheme_axis(names),
             "xaxis": {"rangemode": "tozero"},
             "showlegend": True,
             "height": 150 + 30 * len(names),
@@ -225,6 +224,14 @@ def weight_theory(comparison: Comparison) -> Drawing:
         (Switch("quantity", "Quantity", tuple(QUANTITIES.items())),),
         table,
     )  # fmt: skip
+
+
+def _scheme_axis(names: list[str]) -> dict[str, Any]:
+    """An axis with one line per scheme, the first at the top."""
+    return {
+        "automargin": True, "autorange": "reversed", "ticklabelstandoff": 10,
+        "type": "category", "categoryorder": "array", "categoryarray": names,
+    }  # fmt: skip
 
 
 def _dots(name: str, x: Any, y: list[str]) -> Trace:
@@ -268,8 +275,7 @@ def weight_ratio(comparison: Comparison) -> Drawing:
         tuple(traces),
         {
             "xaxis": {"title": {"text": "Mean weight ÷ importance"}, "rangemode": "tozero"},
-            "yaxis": {"automargin": True, "autorange": "reversed", "type": "category",
-                      "categoryorder": "array", "categoryarray": names},
+            "yaxis": _scheme_axis(names),
             "shapes": [{"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
                         "line": {"dash": "dot", "width": 1.5, "color": "#777777"}}],
             "height": 150 + 30 * len(names),

@@ -47,7 +47,7 @@ def heat(comparison: Comparison) -> Drawing:
     return Drawing(
         "heat",
         "Who took part, round by round",
-        "One row per client, one column per round, of the first seed; a dark cell took part. "
+        "One row per client, one column per round, of the first seed; a filled cell took part. "
         "In long runs a cell covers several rounds or clients and shows their share. Stripes are "
         "habits; an empty row is a client that was left out.",
         tuple(traces),
@@ -178,9 +178,9 @@ def federation(comparison: Comparison) -> Drawing:
     return Drawing(
         "federation",
         "The federation: who holds which labels",
-        "One column per client, one row per class; the darker, the larger the share of the "
-        "client's samples. In a uniform picture clients are alike; isolated cells are clients "
-        "that know one class only.",
+        "One column per client, one row per class; the stronger the colour, the larger the share of "
+        "the client's samples. In a uniform picture clients are alike; isolated cells are "
+        "clients that know one class only.",
         (
             {
                 "type": "heatmap",

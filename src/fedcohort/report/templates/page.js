@@ -104,7 +104,7 @@
       Object.entries(trace.meta.when).every(([key, value]) => chosen[key] === value) &&
       !(trace.meta.scheme !== null && hidden.has(trace.meta.scheme));
     const traces = spec.traces.filter(fits).map(painted);
-    const options = { displaylogo: false, responsive: true,
+    const options = { displaylogo: false, responsive: true, displayModeBar: place.clientWidth >= 520,
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
       toImageButtonOptions: { format: "svg", filename: place.dataset.key } };
     Plotly.react(place, traces, layout(spec, chosen, place), options);

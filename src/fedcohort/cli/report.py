@@ -1,0 +1,58 @@
+"""``fedcohort report``: the page, the table and the pictures of runs that are finished."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcohort import report as reports
+from fedcohort.simulation import Comparison
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, as `compare` writes them.")],
+    target: Annotated[
+        float | None, typer.Option(help="The test accuracy that counts as there.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The page; report.html in the (first) run folder."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    png: Annotated[
+        Path | None, typer.Option(help="Folder for PNG and SVG pictures, for papers.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Folder for TensorBoard (extra: tensorboard).")
+    ] = None,
+    mlflow: Annotated[
+        str | None, typer.Option(help="Tracking address for MLflow (extra: mlflow).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Write the report of one or more finished comparisons."""
+    comparison = reports.combined([Comparison.load(run) for run in runs])
+    several = "combined-report.html" if len(runs) > 1 else "report.html"
+    page = reports.write(comparison, out or runs[0] / several, target)
+    if as_json:
+        print(reports.summary(comparison, target).to_json(orient="records", indent=2))
+    else:
+        reports.print_summary(comparison, target)
+    said = [f"Report: {page}"]
+    if png is not None:
+        said.append(f"{len(reports.write_pictures(comparison, png, target))} pictures in {png}")
+    if csv is not None:
+        said.append(f"{len(reports.write_csv(comparison, csv, target))} tables in {csv}")
+    if tensorboard is not None:
+        reports.to_tensorboard(comparison, tensorboard)
+        said.append(f"For TensorBoard: tensorboard --logdir {tensorboard}")
+    if mlflow is not None:
+        said.append(f"{len(reports.to_mlflow(comparison, mlflow))} MLflow runs at {mlflow}")
+    print("\n".join(said), file=sys.stderr if as_json else sys.stdout)
+    if open_:
+        webbrowser.open(page.resolve().as_uri())

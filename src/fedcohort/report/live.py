@@ -1,0 +1,159 @@
+"""A running comparison in the terminal: progress, accuracy and time left; plain lines if piped."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from fedcohort.report.words import NOTHING, duration
+from fedcohort.simulation.notes import Note, read_notes
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Trace
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one scheme is: rounds done over all of its seeds, and its latest accuracy."""
+
+    label: str
+    finished: int
+    seeds: int
+    done: int
+    rounds: int
+    accuracy: float | None
+
+    @property
+    def share(self) -> float:
+        """In [0, 1]."""
+        return self.done / max(1, self.rounds * self.seeds)
+
+
+def progress_of(label: str, seeds: int, rounds: int, notes: Iterable[Note]) -> Progress:
+    """Sum up the notes of one scheme; accuracy is the mean over the runs that have begun."""
+    own = [note for note in notes if note.label == label]
+    known = [note.accuracy for note in own if note.accuracy is not None]
+    return Progress(
+        label,
+        sum(note.done >= rounds for note in own),
+        seeds,
+        sum(note.done for note in own),
+        rounds,
+        sum(known) / len(known) if known else None,
+    )
+
+
+@dataclass
+class Watch:
+    """Shows a comparison while it runs.
+
+    Use it around `compare`::
+
+        with fedcohort.report.watch(["md", "uniform"], seeds=5, rounds=100) as view:
+            compare(..., notes=view.notes, finished=view.finished)
+
+    In a terminal one line per scheme is kept up to date; elsewhere one plain line is printed
+    for every finished run. All goes to standard error, so output can still be piped.
+    """
+
+    labels: Sequence[str]
+    seeds: int
+    rounds: int
+    console: Console = field(default_factory=lambda: Console(file=sys.stderr))
+    clock: Callable[[], float] = time.monotonic
+    notes: Path = field(init=False)
+    """The folder to hand to `compare`."""
+
+    def __enter__(self) -> Watch:
+        self._folder = tempfile.TemporaryDirectory(prefix="fedcohort-", ignore_cleanup_errors=True)
+        self.notes = Path(self._folder.name)
+        self._latest: dict[tuple[str, int], Note] = {}
+        self._finished, self._resumed = 0, 0
+        self._started = self.clock()
+        self._live: Live | None = None
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, get_renderable=self.table, refresh_per_second=2)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._folder.cleanup()
+
+    def finished(self, done: int, total: int, trace: Trace) -> None:
+        """Hear of a finished run."""
+        self._finished += 1
+        self._resumed = done - self._finished  # runs that were there before
+        accuracy = float(trace.accuracy[-1])
+        known = accuracy if accuracy == accuracy else None
+        note = Note(trace.label, trace.seed, trace.rounds, trace.rounds, known)
+        self._latest[trace.label, trace.seed] = note
+        if self._live is None:
+            self.console.print(
+                Text(
+                    f"[{done}/{total}] {trace.label}, seed {trace.seed}: {_percent(known)}, "
+                    f"{self.time_left()}"
+                ),
+                soft_wrap=True,
+            )
+
+    def read(self) -> list[Note]:
+        """The latest note of every run that has begun."""
+        for note in read_notes(self.notes):
+            if note.done > self._latest.get((note.label, note.seed), _NONE).done:
+                self._latest[note.label, note.seed] = note
+        return list(self._latest.values())
+
+    def time_left(self) -> str:
+        """At the pace so far, in words."""
+        done = sum(note.done for note in self.read())
+        total = (len(self.labels) * self.seeds - self._resumed) * self.rounds
+        elapsed = self.clock() - self._started
+        if not done:
+            return "starting"
+        return f"about {duration(elapsed * max(0, total - done) / done)} left"
+
+    def table(self) -> RenderableType:
+        """What the terminal shows."""
+        notes = self.read()
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("Scheme", "Progress", "Runs", "Accuracy"):
+            table.add_column(
+                heading, justify="left" if heading in {"Scheme", "Progress"} else "right"
+            )
+        for label in self.labels:
+            row = progress_of(label, self.seeds, self.rounds, notes)
+            table.add_row(
+                Text(label, overflow="ellipsis", no_wrap=True),  # never read as markup
+                ProgressBar(total=1.0, completed=row.share, width=28),
+                f"{row.finished}/{row.seeds}",
+                _percent(row.accuracy),
+            )
+        spent = duration(self.clock() - self._started)
+        return Group(table, Text(f"{spent} so far, {self.time_left()}", style="dim"))
+
+
+_NONE = Note("", 0, 0, 0, None)
+
+
+def _percent(accuracy: float | None) -> str:
+    return NOTHING if accuracy is None else f"{100 * accuracy:.1f} %"

@@ -1,0 +1,190 @@
+"""Pictures for papers: PNG and SVG in the width of a column, small type, no global state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedcohort.report import clients, facts
+from fedcohort.report.measures import LINES, Measure, measured, rolling, window
+from fedcohort.report.styles import LIGHT, style
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+COLUMN = 3.35
+"""Inches: the column of the common two-column styles; LaTeX includes it without scaling."""
+GOLDEN = 0.62
+LOOK: Any = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "axes.grid": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#dddddd",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fedcohort",
+    "text.parse_math": False,  # a name with a dollar sign is a name
+}
+_DASHES: dict[str, Any] = {
+    "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)),
+    "dashdot": (0, (5, 1.5, 1, 1.5)), "longdash": (0, (9, 2)),
+}  # fmt: skip
+_MARKERS = {
+    "circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "x": "X", "cross": "P",
+    "star": "*", "triangle-down": "v", "pentagon": "p", "hourglass": "d",
+}  # fmt: skip
+
+
+def write_pictures(
+    comparison: Comparison,
+    folder: str | os.PathLike[str],
+    target: float | None = None,
+    *,
+    width: float = COLUMN,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw all pictures into ``folder``; ``width`` in inches."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    with mpl.rc_context(LOOK):
+        for name, paint in _pictures(comparison, target).items():
+            figure = Figure(figsize=(width, GOLDEN * width), layout="constrained")
+            paint(figure)
+            for kind in formats:
+                path = place / f"{name}.{kind}"
+                metadata = {"Date": None} if kind == "svg" else None
+                figure.savefig(path, dpi=300, metadata=metadata)
+                written.append(path)
+    return written
+
+
+def _pictures(comparison: Comparison, target: float | None) -> dict[str, Callable[[Figure], None]]:
+    measures = measured(comparison)
+    out: dict[str, Callable[[Figure], None]] = {}
+    for measure in measures:
+        for line in LINES:
+            name = f"{measure.name}-{line}"
+            out[name] = partial(
+                _progress, comparison=comparison, measure=measure, line=line, target=target
+            )
+    out["cost"] = lambda figure: _cost(figure, comparison, measures[0])
+    out["lorenz"] = lambda figure: _lorenz(figure, comparison)
+    out["participation"] = lambda figure: _heat(figure, comparison)
+    if comparison.traces[0].label_histograms.shape[1]:
+        out["label-distance"] = lambda figure: _labels(figure, comparison)
+    out["client-losses"] = lambda figure: _losses(figure, comparison)
+    return out
+
+
+def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
+    look, step = style(index), max(1, len(x) // 7)
+    first = index * step // len(LIGHT) % step  # markers of equal curves side by side
+    name = f" {label}" if label.startswith("_") else label  # matplotlib hides names with _
+    axes.plot(
+        x, y, color=LIGHT[look.colour], linestyle=_DASHES[look.dash], marker=_MARKERS[look.marker],
+        markevery=(first, step), label=name,
+    )  # fmt: skip
+
+
+def _legend(figure: Figure, axes: Any, count: int) -> None:
+    if count > 1:
+        figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside lower center", ncols=3,
+            handlelength=2.6, columnspacing=1.0,
+        )  # fmt: skip
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + 0.14 * -(-count // 3))
+
+
+def _progress(
+    figure: Figure, comparison: Comparison, measure: Measure, line: str, target: float | None
+) -> None:
+    axes, table = figure.subplots(), facts.curves(comparison, measure, line)
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        x, mean, sd = (rows[name].to_numpy(dtype=float) for name in ("round", "mean", "sd"))
+        axes.fill_between(
+            x, mean - sd, mean + sd, color=LIGHT[style(index).colour], alpha=0.12, linewidth=0
+        )
+        _line(axes, index, label, x, mean)
+    goal = facts.target_of(comparison, target)
+    if goal is not None and measure.name == "accuracy":
+        axes.axhline(goal, color="#777777", linestyle=":", linewidth=0.8)
+    axes.set(xlabel="Round", ylabel=measure.words.capitalize())
+    _legend(figure, axes, len(comparison.labels))
+
+
+def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
+    axes, table = figure.subplots(), facts.curves(comparison, measure, "rolling")
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        _line(axes, index, label, rows["bytes"].to_numpy(), rows["mean"].to_numpy())
+    axes.set(xlabel="Bytes, both directions", ylabel=measure.words.capitalize(), xscale="log")
+    _legend(figure, axes, len(comparison.labels))
+
+
+def _lorenz(figure: Figure, comparison: Comparison) -> None:
+    axes, table = figure.subplots(), clients.lorenz(comparison)
+    axes.plot([0, 1], [0, 1], color="#777777", linestyle=":", linewidth=0.8)
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        _line(axes, index, label, rows["clients"].to_numpy(), rows["participations"].to_numpy())
+    axes.set(xlabel="Share of clients", ylabel="Share of participations")
+    _legend(figure, axes, len(comparison.labels))
+
+
+def _labels(figure: Figure, comparison: Comparison) -> None:
+    axes, table = figure.subplots(), clients.labels_over_rounds(comparison)
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label].dropna(subset=["distance"])
+        y = rows["distance"].to_numpy(dtype=float)
+        _line(axes, index, label, rows["round"].to_numpy(), rolling(y, window(len(y))))
+    axes.set(xlabel="Round", ylabel="Label distance")
+    _legend(figure, axes, len(comparison.labels))
+
+
+def _losses(figure: Figure, comparison: Comparison) -> None:
+    axes, table = figure.subplots(), clients.loss_quantiles(comparison)
+    for index, label in enumerate(comparison.labels):
+        rows = table[table["scheme"] == label]
+        _line(axes, index, label, rows["clients"].to_numpy(), rows["loss"].to_numpy())
+    axes.set(xlabel="Share of clients", ylabel="Client's loss")
+    _legend(figure, axes, len(comparison.labels))
+
+
+def _heat(figure: Figure, comparison: Comparison) -> None:
+    """One small map per scheme, three in a row."""
+    labels = comparison.labels
+    rows = -(-len(labels) // 3)
+    width, _ = figure.get_size_inches()
+    figure.set_size_inches(width, 0.3 + 0.85 * rows)
+    grid = np.ravel(figure.subplots(rows, min(3, len(labels)), squeeze=False))
+    for axes in grid[len(labels) :]:
+        axes.set_visible(False)
+    for axes, label in zip(grid, labels, strict=False):
+        trace = comparison.of(label)[0]
+        axes.imshow(
+            clients.participation_picture(trace), aspect="auto", origin="lower", cmap="Blues",
+            vmin=0, interpolation="nearest", extent=(0, trace.rounds, 0, len(trace.importance)),
+        )  # fmt: skip
+        axes.set_title(label, fontsize=7)
+        axes.grid(False)
+    figure.supxlabel("Round", fontsize=8)
+    figure.supylabel("Client", fontsize=8)

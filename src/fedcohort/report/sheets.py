@@ -1,0 +1,72 @@
+"""All facts as CSV files, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fedcohort.report import clients, facts, weights
+from fedcohort.report.measures import LINES, measured
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.DataFrame]:
+    """Every table by name."""
+    out = {
+        "summary": facts.summary(comparison, target),
+        "pairwise": facts.pairwise(comparison),
+        "ledger": facts.ledger(comparison),
+        "settings": facts.settings(comparison),
+        "participation": clients.participation(comparison),
+        "participation_histogram": clients.participation_histogram(comparison),
+        "lorenz": clients.lorenz(comparison),
+        "labels": clients.labels_over_rounds(comparison),
+        "worst_clients": clients.worst_clients(comparison),
+        "weights": weights.weight_table(comparison),
+        "client_weights": weights.client_weights(comparison),
+    }
+    for measure in measured(comparison):
+        for line in LINES:
+            out[f"{measure.name}_{line}"] = facts.curves(comparison, measure, line)
+    return out
+
+
+def write_csv(
+    comparison: Comparison, folder: str | os.PathLike[str], target: float | None = None
+) -> list[Path]:
+    """Write every table to ``folder``; text that a spreadsheet would run gets a quote in front."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in sheets(comparison, target).items():
+        path = place / f"{name}.csv"
+        harmless(table).to_csv(path, index=False)
+        written.append(path)
+    return written
+
+
+def harmless(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with every text cell that begins like a formula quoted.
+
+    >>> harmless(pd.DataFrame({"scheme": ["=1+1", "md"], "gap": [-0.5, 0.0]}))
+      scheme  gap
+    0  '=1+1 -0.5
+    1     md  0.0
+    """
+    out = table.copy()
+    for name in out.columns:
+        if not pd.api.types.is_numeric_dtype(out[name]):
+            out[name] = [_quoted(value) for value in out[name]]
+    return out
+
+
+def _quoted(value: object) -> object:
+    text = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA)
+    return f"'{value}" if text else value
