@@ -39,7 +39,10 @@ def is_real(value: object) -> bool:
     """A finite number, but not a boolean."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return False
-    return math.isfinite(value)
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def save(
         if array.dtype == object:  # integers beyond 64 bits, as decimal text
             big.append(name)
             array = np.array([str(int(value)) for value in array])
-        plain[name] = np.ascontiguousarray(array)
+        plain[name] = np.asarray(array, order="C")
     text = json.dumps(
         {"format": FORMAT, "big": big, "sha256": _digest(header, plain), **header},
         allow_nan=False,

@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
-from fedcohort.core.errors import FedcohortError, UnknownName
+from fedcohort.core.errors import FedcohortError, FedcohortWarning, UnknownName
 from fedcohort.core.scheme import Scheme
 
 ENTRY_POINTS = "fedcohort.schemes"
@@ -62,7 +63,15 @@ def _all_classes() -> Iterator[type[Scheme[Any]]]:
     for info in pkgutil.iter_modules(__path__):
         yield from in_module(importlib.import_module(f"{__name__}.{info.name}"))
     for point in entry_points(group=ENTRY_POINTS):
-        loaded = point.load()
+        try:
+            loaded = point.load()
+        except Exception as error:  # another package's trouble must not be everybody's
+            warnings.warn(
+                f"The schemes '{point.value}' of another package cannot be loaded: {error}.",
+                FedcohortWarning,
+                stacklevel=4,
+            )
+            continue
         if inspect.ismodule(loaded):
             yield from in_module(loaded)
         else:
