@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort import Cohort, Federation, Replies, Selector, scheme
+from fedcohort.core.errors import CannotAsk, FedcohortWarning
+
+SIZES = [50, 40, 30, 20, 10, 5, 5, 5]
+
+# Written down once. A new version of numpy, of Python or of this package that changes one of
+# these changes the cohorts behind everybody's seeds: that must not happen silently.
+STABLE: dict[str, list[tuple[list[int], list[float]]]] = {
+    "md": [
+        ([1, 2], [0.333333333, 0.666666667]),
+        ([0, 1], [0.333333333, 0.666666667]),
+        ([0, 3, 4], [0.333333333, 0.333333333, 0.333333333]),
+    ],
+    "uniform": [
+        ([1, 2, 7], [0.646464646, 0.484848485, 0.0808080808]),
+        ([1, 5, 6], [0.646464646, 0.0808080808, 0.0808080808]),
+        ([3, 5, 7], [0.323232323, 0.0808080808, 0.0808080808]),
+    ],
+    "fedavg": [
+        ([1, 2, 7], [0.242424242, 0.181818182, 0.0303030303]),
+        ([1, 5, 6], [0.242424242, 0.0303030303, 0.0303030303]),
+        ([3, 5, 7], [0.121212121, 0.0303030303, 0.0303030303]),
+    ],
+    "binomial": [
+        ([0, 1, 2, 3, 5], [0.808080808, 0.646464646, 0.484848485, 0.323232323, 0.0808080808]),
+        ([0, 2, 4, 5, 6], [0.808080808, 0.484848485, 0.161616162, 0.0808080808, 0.0808080808]),
+        ([5], [0.0808080808]),
+    ],
+    "poisson": [
+        ([0, 1, 4], [0.333333333, 0.333333333, 0.333333333]),
+        ([0, 1, 2, 3, 4], [0.333333333, 0.333333333, 0.333333333, 0.333333333, 0.333333333]),
+        ([0, 1], [0.333333333, 0.333333333]),
+    ],
+    "optimal": [
+        ([0, 1, 2, 3, 5], [0.919191919, 0.45959596, 0.306397306, 0.22979798, 0.153198653]),
+        ([0, 2, 4, 6], [0.919191919, 0.306397306, 0.183838384, 0.131313131]),
+        ([3, 5], [0.22979798, 0.153198653]),
+    ],
+    "clustered-size": [
+        ([0, 1, 4], [0.333333333, 0.333333333, 0.333333333]),
+        ([0, 1, 3], [0.333333333, 0.333333333, 0.333333333]),
+        ([0, 1, 6], [0.333333333, 0.333333333, 0.333333333]),
+    ],
+    "target": [
+        ([0, 1, 2], [0.333333333, 0.333333333, 0.333333333]),
+        ([0, 2, 6], [0.333333333, 0.333333333, 0.333333333]),
+        ([0, 2, 3], [0.333333333, 0.333333333, 0.333333333]),
+    ],
+    "full": [
+        (
+            [0, 1, 2, 3, 4, 5, 6, 7],
+            [
+                0.303030303,
+                0.242424242,
+                0.181818182,
+                0.121212121,
+                0.0606060606,
+                0.0303030303,
+                0.0303030303,
+                0.0303030303,
+            ],
+        ),
+        (
+            [0, 1, 2, 3, 4, 5, 6, 7],
+            [
+                0.303030303,
+                0.242424242,
+                0.181818182,
+                0.121212121,
+                0.0606060606,
+                0.0303030303,
+                0.0303030303,
+                0.0303030303,
+            ],
+        ),
+        (
+            [0, 1, 2, 3, 4, 5, 6, 7],
+            [
+                0.303030303,
+                0.242424242,
+                0.181818182,
+                0.121212121,
+                0.0606060606,
+                0.0303030303,
+                0.0303030303,
+                0.0303030303,
+            ],
+        ),
+    ],
+}
+
+
+def rounds(selector: Selector, count: int) -> list[Cohort]:
+    out = []
+    for _ in range(count):
+        out.append(selector.select())
+        selector.observe(Replies(out[-1].clients, {}))
+    return out
+
+
+def norms(ask: Any) -> np.ndarray:
+    return 1.0 + ask.clients
+
+
+def make(name: str, seed: int = 7, **parameters: Any) -> Selector:
+    given_ = {} if name == "full" else {"m": 3}
+    federation = Federation.from_sizes(SIZES)
+    return Selector(scheme(name, **given_, **parameters), federation, seed, ask=norms)
+
+
+@pytest.mark.parametrize("name", STABLE)
+def test_cohorts_behind_a_seed_are_fixed(name: str) -> None:
+    parameters = {"cap": True} if name == "poisson" else {}
+    if name == "target":
+        parameters = {"groups": [0, 1, 2, 0, 1, 2, 0, 1]}  # type: ignore[dict-item]
+    found = rounds(make(name, **parameters), 3)
+    assert [cohort.clients.tolist() for cohort in found] == [clients for clients, _ in STABLE[name]]
+    for cohort, (_, weights) in zip(found, STABLE[name], strict=True):
+        np.testing.assert_allclose(cohort.weights, weights, rtol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**64), st.integers(0, 5), st.booleans())
+@pytest.mark.parametrize("name", ["md", "uniform", "clustered-size", "optimal"])
+def test_saved_and_loaded_is_uninterrupted(
+    tmp_path_factory: Any, name: str, seed: int, before: int, in_the_middle: bool
+) -> None:
+    selector = make(name, seed)
+    rounds(selector, before)
+    if in_the_middle:
+        selector.select()
+    path = tmp_path_factory.mktemp("run") / "selector"
+    selector.save(path)
+    loaded = Selector.load(path, ask=norms)
+    for one in (selector, loaded):
+        if in_the_middle:
+            one.observe()
+    assert rounds(loaded, 3) == rounds(selector, 3)
+    assert (loaded.seed, loaded.round) == (selector.seed, selector.round)
+
+
+def test_rounds_differ_and_can_be_replayed() -> None:
+    first, again, other = (rounds(make("md", seed), 20) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert len({tuple(cohort.clients) for cohort in first}) > 5
+
+
+def test_a_round_does_not_depend_on_those_before() -> None:
+    long, short = make("uniform"), make("uniform")
+    wanted = rounds(long, 5)[-1]
+    short.round = 4
+    assert short.select() == wanted
+
+
+def test_select_twice_is_select_once() -> None:
+    selector = make("md")
+    first = selector.select()
+    with pytest.warns(FedcohortWarning, match="again in round 0"):
+        assert selector.select() == first
+
+
+def test_a_transport_for_one_call() -> None:
+    selector = Selector(scheme("optimal", m=2), Federation.from_sizes(SIZES), seed=0)
+    with pytest.raises(CannotAsk, match="optimal asks clients for 'update_norm'"):
+        selector.select()
+    assert selector.select(ask=norms) == make_optimal().select()
+    assert selector.design() is None
+
+
+def make_optimal() -> Selector:
+    return Selector(scheme("optimal", m=2), Federation.from_sizes(SIZES), seed=0, ask=norms)
+
+
+def test_the_start_is_asked_once() -> None:
+    asked = []
+
+    def histograms(ask: Any) -> np.ndarray:
+        asked.append(ask.signal.name)
+        return np.eye(3, dtype=np.int64)[ask.clients % 3]
+
+    selector = Selector(scheme("target", m=2), Federation.from_sizes(SIZES), 0, ask=histograms)
+    rounds(selector, 3)
+    assert asked == ["label_histogram"]
+    assert selector.ledger.of_round(-1).messages == 2 * len(SIZES)
+
+
+def test_names_are_those_of_the_federation() -> None:
+    federation = Federation(sizes=[1, 1, 1], ids=["c", "a", "b"])
+    selector = Selector(scheme("full"), federation, seed=0)
+    assert selector.names(selector.select()) == ["a", "b", "c"]
+
+
+def test_the_design_is_the_law_of_the_coming_round() -> None:
+    selector = make("clustered-size")
+    design = selector.design()
+    assert design is not None
+    counts = np.zeros(len(SIZES))
+    total = 3_000
+    for k in range(total):
+        selector.round = k
+        selector._cohort = None
+        counts[selector.select().clients] += 1
+    spread = np.sqrt(design.inclusion() * (1 - design.inclusion()) / total)
+    assert np.all(np.abs(counts / total - design.inclusion()) <= 5.2 * spread + 1e-12)  # 1e-6
+
+
+def test_absent_clients_are_never_chosen() -> None:
+    selector = make("md")
+    for k in range(50):
+        here = np.flatnonzero(np.arange(len(SIZES)) % 3 == k % 3)
+        cohort = selector.select(available=here)
+        assert set(cohort.clients) <= set(here)
+        np.testing.assert_allclose(selector.design(available=here).mean()[here].sum(), 1.0)  # type: ignore[union-attr]
+        selector.observe()
+
+
+def test_big_federations_and_private_sizes_are_saved(tmp_path: Path) -> None:
+    for federation in (
+        Federation.from_sizes([2**70, 5, 2**69]),
+        Federation(importance=[0.3, 0.7]),
+        Federation(sizes=[1, 2], ids=[2**64 - 1, 5]),
+    ):
+        selector = Selector(scheme("md", m=3), federation, seed=1)
+        selector.save(tmp_path / "x")
+        loaded = Selector.load(tmp_path / "x")
+        assert loaded.federation.ids == federation.ids
+        assert loaded.federation.shares.parts.tolist() == federation.shares.parts.tolist()
+        assert (loaded.federation.sizes is None) == (federation.sizes is None)
+        assert loaded.select() == selector.select()
