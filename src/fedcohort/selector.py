@@ -111,6 +111,11 @@ class Selector:
         return self._cohort
 
     @property
+    def started(self) -> bool:
+        """Whether the scheme knows all that it asks beforehand."""
+        return self._state is not None
+
+    @property
     def pending(self) -> Cohort | None:
         """The cohort of a round that was chosen and not yet observed; None between rounds."""
         return self._cohort

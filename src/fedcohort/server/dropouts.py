@@ -69,6 +69,13 @@ class Attendance:
         out.answered[answered] += 1
         return out
 
+    def moved(self, came_from: Ints) -> Attendance:
+        """The counts after clients came or left; -1 for a client that is new."""
+        new = came_from < 0
+        return Attendance(
+            np.where(new, 0, self.asked[came_from]), np.where(new, 0, self.answered[came_from])
+        )
+
     @property
     def chances(self) -> Floats:
         """(n,) what is believed of each client's availability."""

@@ -159,6 +159,10 @@ class Gate:
         self._heard.add(ticket)
         return self._reject(None if known is None else known.client, fault)
 
+    def found(self, client: int, fault: Fault) -> Fault:
+        """Reject an admitted report of a client after a second look."""
+        return self._reject(client, fault)
+
     def client(self, ticket: str) -> int:
         """Whose answer a ticket stands for."""
         return self._open[ticket].client

@@ -1,0 +1,131 @@
+"""A grid in one process: real apps, real messages, no network and no Ray.
+
+For tests and for finding mistakes: an exception of a client is reported with the client's key,
+and a debugger stops where it happens.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+log = logging.getLogger("flwr.fedcohort")
+RAISED = 2
+"""Flower's code for "the ClientApp raised an exception"."""
+
+
+class InProcessGrid(Grid):
+    """Nodes with random ids that answer at once.
+
+    Parameters
+    ----------
+    app
+        What every node runs, or a function from the number of the node to its app.
+    nodes
+        How many; node i has ``partition-id`` i.
+    node_config
+        More configuration for node i.
+    run_config
+        The configuration of the run.
+    raises
+        Let an exception of a client through instead of reporting it to the server.
+
+    >>> from fedcohort.flower import client_app
+    >>> grid = InProcessGrid(client_app(size=lambda context: 5), nodes=3)
+    >>> len(set(grid.get_node_ids()))
+    3
+    """
+
+    def __init__(
+        self,
+        app: ClientApp | Callable[[int], ClientApp],
+        nodes: int,
+        *,
+        node_config: Callable[[int], Mapping[str, Any]] = lambda number: {},
+        run_config: Mapping[str, Any] | None = None,
+        raises: bool = False,
+    ) -> None:
+        # The constructor of Message reads the identity of the process.
+        TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
+        self.raises = raises
+        self.contexts: dict[int, Context] = {}
+        self.apps: dict[int, ClientApp] = {}
+        self.partition: dict[int, int] = {}
+        """Which partition a node has."""
+        self._counter = itertools.count(1)
+        self._replies: dict[str, Message] = {}
+        for number in range(nodes):
+            node = secrets.randbits(63)
+            config = {"partition-id": number, "num-partitions": nodes, **node_config(number)}
+            self.contexts[node] = Context(1, node, config, RecordDict(), dict(run_config or {}))
+            self.apps[node] = app if isinstance(app, ClientApp) else app(number)
+            self.partition[node] = number
+
+    def set_run(self, run: Run) -> None:
+        """There is only one."""
+
+    @property
+    def run(self) -> Run:
+        """There is none."""
+        raise NotImplementedError("An in-process grid has no run.")
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """A message, as Flower's own grids make it."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """The ids of the nodes, in no order."""
+        return set(self.contexts)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Deliver messages; the answers wait to be pulled."""
+        names = []
+        for message in messages:
+            name = f"message-{next(self._counter)}"
+            message.metadata.__dict__["_message_id"] = name  # as Flower's own grids do
+            names.append(name)
+            reply = self.deliver(copy.deepcopy(message))
+            if reply is not None:
+                self._replies[name] = reply
+        return names
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """The answers that there are."""
+        return [self._replies.pop(name) for name in message_ids if name in self._replies]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Deliver messages and return the answers."""
+        return self.pull_messages(self.push_messages(list(messages)))
+
+    def deliver(self, message: Message) -> Message | None:
+        """What a node says to a message; None for nothing. Override it to plant faults."""
+        node = message.metadata.dst_node_id
+        if node not in self.contexts:
+            return None
+        try:
+            return self.apps[node](message, self.contexts[node])
+        except Exception as error:
+            if self.raises:
+                error.add_note(f"This was the client of partition {self.partition[node]}.")
+                raise
+            log.info("client of partition %s: %r", self.partition[node], error)
+            return Message(Error(RAISED, repr(error)), reply_to=message)

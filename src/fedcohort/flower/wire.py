@@ -1,0 +1,165 @@
+"""The words on the wire, and models as flat vectors.
+
+One kind of message carries every question: ``query.fedcohort``, with the name of the signal and
+its settings in the configuration. So a scheme's own signal needs no line on the server, and
+schemes stay the only ones who know what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from flwr.app import Array as FlowerArray
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+
+from fedcohort.core.types import Array, Floats
+
+ACTION = "fedcohort"
+QUERY = f"query.{ACTION}"
+TRAIN = "train"
+EVALUATE = "evaluate"
+
+ARRAYS = "arrays"
+"""Records: the model; in a reply to training, the new parameters."""
+CHANGE = "update"
+"""In a reply to training: the change of the parameters, instead of `ARRAYS`."""
+CONFIG = "config"
+METRICS = "metrics"
+ANSWER = "fedcohort"
+"""What answers a question, and what comes with a training reply for a scheme that listens."""
+
+SIGNAL = "fedcohort-signal"
+SETTING = "fedcohort-setting:"
+ROUND = "fedcohort-round"
+STREAM = "fedcohort-stream:"
+DATA_RATE = "fedcohort-data-rate"
+PER_SAMPLE = "fedcohort-per-sample"
+LISTENS = "fedcohort-listens"
+KEY = "fedcohort-key"
+TASK = "fedcohort-task"
+WANTS_SIZE = "fedcohort-wants-size"
+HELLO = "fedcohort-hello"
+"""The first question: a client's stable key, and its size if that is wanted."""
+
+PURPOSES = ("train", "gradient", "batch")
+"""Streams that may travel. Those that protect privacy never do: clients have their own entropy."""
+
+
+class Malformed(ValueError):
+    """A record cannot be read as numbers."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the arrays of a model lie in one flat vector.
+
+    >>> layout = Layout.of({"w": np.zeros((2, 2), np.float32), "b": np.zeros(2, np.float32)})
+    >>> layout.dimension, layout.flat({"w": np.eye(2), "b": np.ones(2)})
+    (6, array([1., 0., 0., 1., 1., 1.]))
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, np.dtype[Any]]
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Layout:
+        """The layout of a model."""
+        return cls(
+            {name: array.shape for name, array in arrays.items()},
+            {name: array.dtype for name, array in arrays.items()},
+        )
+
+    @property
+    def dimension(self) -> int:
+        """d, how many numbers a model has."""
+        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    @property
+    def nbytes(self) -> int:
+        """The size of a model as it is sent."""
+        return sum(
+            int(np.prod(shape)) * self.dtypes[name].itemsize for name, shape in self.shapes.items()
+        )
+
+    def flat(self, arrays: Mapping[str, Array]) -> Array:
+        """(d,) the arrays end to end, in the order of the layout and in their own precision."""
+        return np.concatenate([np.ravel(arrays[name]) for name in self.shapes])
+
+    def arrays(self, vector: Floats) -> dict[str, Array]:
+        """A vector as named arrays of the types of the model; whole numbers are rounded."""
+        out, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + int(np.prod(shape))
+            part = vector[start:stop].reshape(shape)
+            dtype = self.dtypes[name]
+            out[name] = (np.rint(part) if dtype.kind in "iub" else part).astype(dtype)
+            start = stop
+        return out
+
+
+def to_record(arrays: Mapping[str, Array]) -> ArrayRecord:
+    """Named arrays as a record."""
+    return ArrayRecord({name: FlowerArray(np.asarray(array)) for name, array in arrays.items()})
+
+
+def from_record(record: ArrayRecord) -> dict[str, Array]:
+    """A record as named arrays; raises `Malformed` and nothing else.
+
+    The size that an array claims is compared with the bytes that came before memory is set
+    aside for it.
+    """
+    return {str(name): _numbers(array) for name, array in record.items()}
+
+
+def _numbers(array: FlowerArray) -> Array:
+    try:
+        head = BytesIO(array.data)
+        version = np.lib.format.read_magic(head)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read(head)
+        claimed = int(np.prod([int(side) for side in shape], dtype=object)) * dtype.itemsize
+        if dtype.hasobject or claimed != len(array.data) - head.tell():
+            raise Malformed("an array does not have the bytes that it claims")
+        return np.asarray(array.numpy())
+    except (ValueError, TypeError, OSError, EOFError, MemoryError, OverflowError) as error:
+        raise Malformed(str(error)) from None
+
+
+def weight_of(content: RecordDict) -> int:
+    """The bytes of a message, roughly, without unpacking it."""
+    total = 0
+    for name, record in content.items():
+        total += len(str(name))
+        if isinstance(record, ArrayRecord):
+            total += sum(len(array.data) + len(str(key)) for key, array in record.items())
+        elif isinstance(record, MetricRecord | ConfigRecord):
+            total += sum(len(str(key)) + _value_bytes(value) for key, value in record.items())
+    return total
+
+
+def _value_bytes(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, list):
+        return sum(_value_bytes(each) for each in value)
+    return 8
+
+
+def config_of(message: Message) -> dict[str, Any]:
+    """The configuration of a message; empty if it has none."""
+    record = message.content.get(CONFIG)
+    return dict(record) if isinstance(record, ConfigRecord) else {}
+
+
+def model_of(message: Message) -> dict[str, Array] | None:
+    """The model of a message, if it has one."""
+    record = message.content.get(ARRAYS)
+    return from_record(record) if isinstance(record, ArrayRecord) else None
