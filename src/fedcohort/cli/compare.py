@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +14,11 @@ import typer
 from fedcohort import report
 from fedcohort.cli.words import parse, parse_scheme
 from fedcohort.core.errors import BadParameter
+from fedcohort.core.scheme import Scheme
 from fedcohort.server import estimator, optimiser
 from fedcohort.simulation import Comparison, LocalWork, availability
 from fedcohort.simulation import compare as run_comparison
+from fedcohort.simulation.comparison import labelled
 from fedcohort.simulation.problem import Problem
 
 
@@ -47,6 +50,9 @@ def compare(
         str,
         typer.Option("--availability", help="always, random:probability=0.8, cyclic:groups=4."),
     ] = "always",
+    centralised: Annotated[
+        int | None, typer.Option(help="Train on all data in one place, too: samples a round.")
+    ] = None,
     target: Annotated[float, typer.Option(help="The test accuracy that counts as there.")] = 0.85,
     every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
     out: Annotated[
@@ -82,10 +88,13 @@ def compare(
     command = shlex.join(["fedcohort", *sys.argv[1:]])
     settings = {"problem": problem.settings(), "command": command, "target": target}
     task = problem.task()
+    if not as_json:
+        print(disclosed(built, rounds), file=sys.stderr)
     comparison = run_comparison(
         task,
         built,
         rounds=rounds,
+        centralised=centralised,
         seeds=seeds,
         folder=folder,
         jobs=jobs,
@@ -94,6 +103,15 @@ def compare(
         **options,
     )
     conclude(comparison, target, as_json)
+
+
+def disclosed(schemes: Sequence[Scheme[Any]], rounds: int) -> str:
+    """What the server will learn of every client, by scheme; said before a run starts."""
+    lines = ["What the server will learn of the clients:"]
+    for label, scheme in labelled(schemes).items():
+        lines.append(f"  {label}")
+        lines += [f"    {each}" for each in scheme.disclosures(rounds)]
+    return "\n".join(lines)
 
 
 def announce(done: int, total: int, trace: Any) -> None:

@@ -8,6 +8,7 @@ from fedcohort.simulation.availability import (
     Random,
     availability,
 )
+from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.tasks import MLP, Evaluation, Quadratic, Softmax, Task
@@ -18,6 +19,7 @@ __all__ = [
     "MLP",
     "Always",
     "Availability",
+    "Centralised",
     "Comparison",
     "Cyclic",
     "Devices",

@@ -10,6 +10,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.notes import Notebook
 from fedcohort.simulation.tasks import Task
@@ -78,6 +80,7 @@ def compare(
     folder: str | Path | None = None,
     jobs: int = -1,
     finished: Finished | None = None,
+    centralised: int | None = None,
     notes: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     **options: Any,
@@ -102,6 +105,8 @@ def compare(
         Processes; -1 for all cores. Each uses one BLAS thread.
     finished
         Called after every run.
+    centralised
+        Train on all data in one place as well, on so many samples a round: an upper line.
     notes
         An existing folder in which every running run notes how far it is, for a live view
         (`fedcohort.report.watch`).
@@ -109,7 +114,9 @@ def compare(
         Anything to keep with the comparison (data, partition, command).
     """
     check_rounds("rounds", rounds)
-    named = labelled(schemes)
+    named: dict[str, Scheme[Any] | Centralised] = {**labelled(schemes)}
+    if centralised is not None:
+        named[CENTRALISED] = Centralised(centralised)
     chosen = _seeds(seeds)
     facts = {
         **(settings or {}),
@@ -139,7 +146,7 @@ def compare(
 
 def _run_all(
     task: Task,
-    named: Mapping[str, Scheme[Any]],
+    named: Mapping[str, Scheme[Any] | Centralised],
     units: Sequence[tuple[str, int]],
     rounds: int,
     place: Path | None,
@@ -180,7 +187,7 @@ def _unit(
     token: str,
     task: Task,
     label: str,
-    scheme: Scheme[Any],
+    scheme: Scheme[Any] | Centralised,
     rounds: int,
     seed: int,
     place: Path | None,
@@ -189,8 +196,8 @@ def _unit(
     if token not in _TASKS:
         _TASKS.clear()
         _TASKS[token] = task
-    settings = {"label": label}
-    trace = simulate(_TASKS[token], scheme, rounds=rounds, seed=seed, settings=settings, **options)
+    run = scheme.run if isinstance(scheme, Centralised) else partial(simulate, scheme=scheme)
+    trace = run(_TASKS[token], rounds=rounds, seed=seed, settings={"label": label}, **options)
     if place is not None:
         trace.save(_file(place, label, seed))
     return trace

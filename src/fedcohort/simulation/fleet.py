@@ -80,13 +80,15 @@ class Fleet:
         They are the same cohort unless answers count per sample: then the second one weighs
         the mean update of a client by the samples that took part.
         """
-        updates = self.updates(cohort.clients, cohort.data_rate)
+        clients, rate = cohort.clients, cohort.data_rate
         if not cohort.per_sample:
-            return updates, cohort
-        rngs = self._rngs(cohort.clients)
-        numbers = self.task.participating(cohort.clients, rngs, cohort.data_rate)
-        counted = replace(cohort, weights=cohort.weights * numbers, per_sample=False)
-        return updates * numbers[:, None].astype(updates.dtype), counted
+            return self.updates(clients, rate), cohort
+        numbers = self.task.participating(clients, self._rngs(clients), rate)
+        some = np.flatnonzero(numbers)  # the others need not be trained: they send zero
+        rows = self.updates(clients[some], rate)
+        sums = np.zeros((len(clients), self.task.dimension), rows.dtype)
+        sums[some] = rows * numbers[some, None].astype(rows.dtype)
+        return sums, replace(cohort, weights=cohort.weights * numbers, per_sample=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""Centralised training: the upper line that federated learning is measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from fedcohort.core.parameters import Checked, Whole
+from fedcohort.simulation.engine import Progress, simulate
+from fedcohort.simulation.tasks import Task
+from fedcohort.simulation.trace import Trace
+from fedcohort.simulation.work import LocalWork
+
+CENTRALISED = "centralised"
+
+
+@dataclass(frozen=True)
+class Centralised(Checked):
+    """All data in one place; a round is one step of SGD on ``samples`` samples.
+
+    It is no scheme: nobody is chosen, and whoever runs it holds all the data. Each round draws
+    its samples anew, without replacement, as FedSampling with K = ``samples`` does in the mean;
+    the importance of clients plays no part, every sample counts the same.
+
+    >>> from fedcohort.simulation import Softmax
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> task = Softmax(x, y, x, y, clients=[[0, 1], [2, 3]], classes=2)
+    >>> trace = Centralised(samples=4).run(task, rounds=20, work=LocalWork(steps=1, lr=1.0))
+    >>> trace.label, float(trace.accuracy[-1])
+    ('centralised', 1.0)
+    """
+
+    samples: Annotated[int, Whole(1)] = 100
+
+    name = CENTRALISED
+
+    def run(
+        self,
+        task: Task,
+        *,
+        rounds: int,
+        seed: int | None = 0,
+        work: LocalWork | None = None,
+        settings: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Trace:
+        """Train; step size and decay are those of ``work``.
+
+        ``options`` are those of `simulate`; who is available does not matter here.
+        """
+        step = replace(work or LocalWork(), steps=1, epochs=None, batch=self.samples, mu=0.0)
+        pooled = task.pooled()
+        options.pop("availability", None)
+        facts = {**(settings or {}), "scheme": self.name, "parameters": {"samples": self.samples}}
+        trace = simulate(
+            pooled,
+            "full",
+            rounds=rounds,
+            seed=seed,
+            work=step,
+            settings=facts,
+            progress=progress,
+            **options,
+        )
+        return _without_clients(trace, task)
+
+    def __str__(self) -> str:
+        return f"{self.name}(samples={self.samples})"
+
+
+def _without_clients(trace: Trace, task: Task) -> Trace:
+    """The trace of a run in which no client took part and nothing was sent."""
+    nothing = np.zeros(trace.rounds, dtype=np.int64)
+    nobody = np.zeros(0, dtype=np.int64)
+    histograms = task.label_histograms
+    row = {"purpose": CENTRALISED, "messages": 0, "bytes_down": 0, "bytes_up": 0}
+    return replace(
+        trace,
+        ledger=({**row, "discloses": "all data", "epsilon": None},),
+        messages=nothing,
+        bytes_down=nothing,
+        bytes_up=nothing,
+        available=np.full(trace.rounds, len(task.sizes), dtype=np.int64),
+        cohort_ends=nothing,
+        cohort_clients=nobody,
+        cohort_weights=np.zeros(0),
+        cohort_draws=nobody,
+        importance=task.importance,
+        sizes=task.sizes,
+        label_histograms=np.empty((len(task.sizes), 0), dtype=np.int64)
+        if histograms is None
+        else histograms,
+        client_losses=task.client_losses(trace.model[None])[0],
+    )
