@@ -19,6 +19,7 @@ from fedcohort.core.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.download import download as fetch
 from fedcohort.data.images import FASHION_MNIST, MNIST, Four, ImageSet, find, find_writers
+from fedcohort.data.text import load_collection
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ def names() -> tuple[str, ...]:
     """The names that `load` knows.
 
     >>> names()
-    ('digits', 'fashion-mnist', 'mnist')
+    ('digits', 'fashion-mnist', 'mnist', 'reuters')
     """
     return tuple(sorted(LOADERS))
 
 
 def load(name: str, root: str | Path | None = None, *, download: bool = False) -> Dataset:
-    """A data set by name: ``digits``, ``mnist`` or ``fashion-mnist``.
+    """A data set by name: ``digits``, ``mnist``, ``fashion-mnist`` or ``reuters``.
 
     Looked for in this order: ``root``, the folder in the environment variable
     ``FEDCOHORT_DATA``, then the usual caches (see `fedcohort.data.images.search_folders`).
@@ -113,6 +114,15 @@ def _mnist(request: Request) -> Dataset:
 @register("fashion-mnist")
 def _fashion_mnist(request: Request) -> Dataset:
     return _dataset(FASHION_MNIST, _found(FASHION_MNIST, request))
+
+
+@register("reuters")
+def _reuters(request: Request) -> Dataset:
+    """Single-topic stories of the ten largest topics of Reuters-21578, by tf-idf of 400 words.
+
+    For research only (copyright Reuters), so it is never downloaded.
+    """
+    return load_collection("reuters", "reuters21578_top10_by_place", request.root, words=400)
 
 
 def _found(spec: ImageSet, request: Request) -> Four:
