@@ -73,15 +73,20 @@ def _embedding(distances: Array | None, labels: Array | None) -> pd.DataFrame | 
     if distances.shape != (n, n) or not np.isfinite(distances).all():
         return None
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     symmetric = np.maximum(0.0, (distances + distances.T) / 2)
     np.fill_diagonal(symmetric, 0.0)
-    places = TSNE(
+    embed = TSNE(
         metric="precomputed",
         init="random",
         perplexity=min(30.0, (n - 1) / 3),
+        max_iter=500,
+        method="exact" if n <= 150 else "barnes_hut",
         random_state=0,  # the same picture every time
-    ).fit_transform(symmetric)
+    )
+    with threadpool_limits(1):  # threads that wait for each other take longer than one
+        places = embed.fit_transform(symmetric)
     cluster = np.zeros(n, dtype=int) if labels is None else labels.astype(int)
     return pd.DataFrame(
         {"client": np.arange(n), "x": places[:, 0], "y": places[:, 1], "cluster": cluster}

@@ -178,8 +178,8 @@ def federation(comparison: Comparison) -> Drawing:
     return Drawing(
         "federation",
         "The federation: who holds which labels",
-        "One column per client, one row per class; the stronger the colour, the larger the share of "
-        "the client's samples. In a uniform picture clients are alike; isolated cells are "
+        "One column per client, one row per class; the stronger the colour, the larger the share "
+        "of the client's samples. In a uniform picture clients are alike; isolated cells are "
         "clients that know one class only.",
         (
             {

@@ -130,6 +130,8 @@ class Watch:
         elapsed = self.clock() - self._started
         if not done:
             return "starting"
+        if done >= total:
+            return "done"
         return f"about {duration(elapsed * max(0, total - done) / done)} left"
 
     def table(self) -> RenderableType:

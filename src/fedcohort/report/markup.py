@@ -29,9 +29,7 @@ def card(item: Card) -> str:
 def figure(drawing: Drawing) -> str:
     """A figure: title, switches, the place of the plot, caption, and the numbers as a table."""
     key = escape(drawing.key)
-    switches = "".join(
-        switch(item, drawing.key) for item in drawing.switches if len(item.options) > 1
-    )
+    switches = "".join(switch(item, drawing.key) for item in drawing.switches)
     numbers = "" if drawing.table is None else details(drawing.table)
     height = int(drawing.layout.get("height", 400))
     return (
@@ -46,8 +44,10 @@ def figure(drawing: Drawing) -> str:
 
 
 def switch(item: Switch, owner: str) -> str:
-    """A choice: radio buttons if there are few options, a list if there are many."""
+    """A choice: radio buttons if there are few options, a list if many, words if only one."""
     words, name = escape(item.words), escape(f"{owner}-{item.key}")
+    if len(item.options) == 1:
+        return f'<p class="choice">{words} <strong>{escape(item.options[0][1])}</strong></p>'
     data = f'data-figure="{escape(owner)}" data-switch="{escape(item.key)}"'
     if len(item.options) > FEW:
         options = "".join(
