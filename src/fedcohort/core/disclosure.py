@@ -12,7 +12,7 @@ class Disclosure(NamedTuple):
     when: str  # "beforehand", "when asked", "every round", ...
     discloses: str
     epsilon: float | None = None
-    """What it spends of a client's privacy budget over the run (epsilons add up); None: no promise."""
+    """What it spends of a client's privacy budget over the whole run; None: no promise."""
 
     def __str__(self) -> str:
         """One line.
@@ -20,8 +20,10 @@ class Disclosure(NamedTuple):
         >>> print(Disclosure("size", "beforehand", "the number of samples"))
         size (beforehand): the number of samples
         """
-        promise = "" if self.epsilon is None else f"; epsilon = {self.epsilon:g} over the run, by basic composition"
-        return f"{self.what} ({self.when}): {self.discloses}{promise}"
+        line = f"{self.what} ({self.when}): {self.discloses}"
+        if self.epsilon is None:
+            return line
+        return f"{line}; epsilon = {self.epsilon:g} over the run, by basic composition"
 
 
 SIZES = Disclosure("size", "beforehand", "the share of all data that each client holds")
