@@ -20,8 +20,9 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
 from fedcohort.selector import Selector
-from fedcohort.server import Estimator, Optimiser, Plain, Sgd
+from fedcohort.server import Attendance, Estimator, Optimiser, Plain, Sgd
 from fedcohort.simulation.availability import Always, Availability
+from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.fleet import Fleet
 from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace, versions
@@ -47,6 +48,7 @@ def simulate(
     server: Optimiser | None = None,
     estimator: Estimator | None = None,
     availability: Availability | None = None,
+    dropouts: DropOuts | None = None,
     evaluate_every: int = 1,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -69,6 +71,9 @@ def simulate(
         What the server does with the answers; ``theta + sum omega_i delta_i`` by default.
     availability
         Who is there; everyone by default.
+    dropouts
+        Who of the chosen does not answer, and what the server does about it; all answer by
+        default.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
     progress
@@ -92,6 +97,7 @@ def simulate(
         server or Sgd(),
         estimator or Plain(),
         availability or Always(),
+        dropouts,
     )
     recorder = _Recorder(task, rounds, evaluate_every, progress)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
@@ -117,6 +123,7 @@ class _Run:
     server: Optimiser
     estimator: Estimator
     availability: Availability
+    dropouts: DropOuts | None
 
     def __post_init__(self) -> None:
         task = self.task
@@ -124,6 +131,7 @@ class _Run:
         self.inertia = self.server.start(task.dimension)
         self.federation = federation_of(task)
         self.memory = self.estimator.start(self.federation.importance, task.dimension)
+        self.attendance = Attendance.of(len(self.federation))
         self.ledger = Ledger(model_bytes=FLOAT_BYTES * task.dimension)
         self.selector = Selector(self.scheme, self.federation, self.seed, ledger=self.ledger)
 
@@ -135,6 +143,10 @@ class _Run:
         latency = self.availability.latency(len(self.federation), round, weather)
         fleet = Fleet(self.task, self.work, self.seed, round, self.theta)
         cohort = self.selector.select(there, fleet.answer, latency)
+        if self.dropouts is not None:
+            cohort, self.attendance = self.dropouts.survived(
+                self.selector, cohort, there, self.attendance
+            )
         chosen = time.perf_counter()
         signals = {signal.name: np.empty(0) for signal in self.scheme.listens}
         counted = cohort
@@ -174,6 +186,7 @@ class _Run:
             "server": {"name": self.server.name, **self.server.parameters},
             "estimator": self.estimator.name,
             "availability": {"name": self.availability.name, **asdict(self.availability)},  # type: ignore[call-overload]
+            "dropouts": None if self.dropouts is None else self.dropouts.settings(),
             "seed": self.seed,
             "versions": versions(),
         }

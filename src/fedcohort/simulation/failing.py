@@ -1,0 +1,68 @@
+"""Chosen clients that do not answer, in a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.parameters import Checked, Real
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Ints
+from fedcohort.selector import Selector
+from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw, complete
+from fedcohort.simulation.availability import Availability
+
+
+@dataclass(frozen=True)
+class DropOuts(Checked):
+    """Who of the chosen answers, and what the server does about the others.
+
+    Availability in `fedcohort.simulate` is known before clients are chosen; this is not.
+
+    Parameters
+    ----------
+    answering
+        Which clients would answer in a round.
+    rule
+        What becomes of the weights; see `fedcohort.server.dropouts`.
+    quorum
+        Below this share of answered draws the round is void, and the model stays.
+
+    >>> from fedcohort.simulation import Random
+    >>> DropOuts(Random(0.7)).rule
+    Redraw(attempts=2)
+    """
+
+    answering: Availability
+    rule: DropOutRule = field(default_factory=Redraw)
+    quorum: Annotated[float, Real(0, 1)] = 0.0
+
+    def settings(self) -> dict[str, Any]:
+        """In plain values, to be kept with the run."""
+        who, rule = self.answering, self.rule
+        return {
+            "answering": {"name": who.name, **asdict(who)},  # type: ignore[call-overload]
+            "rule": {"name": rule.name, "attempts": rule.attempts},
+            "quorum": self.quorum,
+        }
+
+    def survived(
+        self, selector: Selector, cohort: Cohort, there: Ints | None, attendance: Attendance
+    ) -> tuple[Cohort, Attendance]:
+        """The cohort that counts, as the selector is told, and what is learnt of attendance."""
+        round, n = selector.round, len(selector.federation)
+        up = self.answering.available(n, round, stream(selector.seed, "dropouts", round))
+        ended = complete(
+            self.rule,
+            cohort,
+            selector.design(there),
+            attendance,
+            lambda asked: asked if up is None else np.intersect1d(asked, up),
+            stream(selector.seed, "replace", round),
+        )
+        kept = ended.cohort if ended.filled >= self.quorum else Cohort.empty()
+        selector.amend(kept)
+        return kept, ended.attendance
