@@ -20,7 +20,7 @@ from fedcohort.report import clients, facts, figures, figures_clients, figures_c
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.encode import to_json
 from fedcohort.report.markup import card, figure, plain_table
-from fedcohort.report.scoreboard import pairs, scoreboard
+from fedcohort.report.scoreboard import Tested, pairs, scoreboard
 from fedcohort.report.styles import DARK, LIGHT, swatch
 from fedcohort.report.words import byte_count, counted
 
@@ -58,7 +58,8 @@ def page(comparison: Comparison, target: float | None = None) -> str:
     from fedcohort import __version__
 
     table = facts.summary(comparison, target)
-    sections = _sections(comparison, table, target)
+    tested = pairs(comparison)
+    sections = _sections(comparison, table, target, tested)
     drawings = [drawing for section in sections for drawing in section.drawings]
     plotly, script = get_plotlyjs(), _file("page.js")
     return Template(_file("page.html")).substitute(
@@ -69,7 +70,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
         what=escape(_what(comparison)),
         links="".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections),
         sections="\n".join(section.html() for section in sections),
-        data=to_json(_data(comparison, table, drawings)),
+        data=to_json(_data(comparison, table, drawings, tested)),
         plotly=plotly,
         script=script,
     )
@@ -103,7 +104,7 @@ def _css() -> str:
 
 
 def _data(
-    comparison: Comparison, table: pd.DataFrame, drawings: Sequence[Drawing]
+    comparison: Comparison, table: pd.DataFrame, drawings: Sequence[Drawing], tested: Tested
 ) -> dict[str, Any]:
     """What the script needs: figures, colours, and every scheme against every other."""
     order = {label: i for i, label in enumerate(comparison.labels)}
@@ -112,7 +113,7 @@ def _data(
         "schemes": list(comparison.labels),
         "palettes": {"light": LIGHT, "dark": DARK},
         "groups": {"all": ranked, "best": ranked[:5], "none": []},
-        "pairs": pairs(comparison),
+        "pairs": tested,
         "figures": {
             drawing.key: {
                 "traces": drawing.traces,
@@ -178,12 +179,14 @@ def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
     return item
 
 
-def _sections(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[_Section]:
+def _sections(
+    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+) -> list[_Section]:
     c = comparison
     pair = figures_clients.histogram(c), figures_clients.lorenz(c)
     weights = figures.weight_theory(c), figures.weight_ratio(c)
     sections = [
-        _Section("result", "Result", (_result(c, table, target),)),
+        _Section("result", "Result", (_result(c, table, target, tested),)),
         _Section("curves", "Progress", (_chips(c), figures.progress(c, target))),
         _Section("cost", "Cost", (figures.cost(c), _ledger(c))),
         _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
@@ -197,12 +200,14 @@ def _sections(comparison: Comparison, table: pd.DataFrame, target: float | None)
     return [section for section in sections if section.content != ((),)]
 
 
-def _result(comparison: Comparison, table: pd.DataFrame, target: float | None) -> str:
+def _result(
+    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+) -> str:
     cards = "".join(card(item) for item in story.cards(comparison, table, target))
     return (
         f"<h1>{escape(story.headline(comparison, table))}</h1>"
         f'<p class="lead">{escape(story.chance(comparison, table))}</p>'
-        f'<dl class="cards">{cards}</dl>{scoreboard(comparison, table, target)}'
+        f'<dl class="cards">{cards}</dl>{scoreboard(comparison, table, target, tested)}'
     )
 
 
@@ -219,7 +224,7 @@ def _chips(comparison: Comparison) -> str:
     )
     return (
         '<div class="panel filter"><fieldset class="chips"><legend>Schemes in all figures</legend>'
-        f"{chips}{buttons}</fieldset></div>"
+        f"{buttons}{chips}</fieldset></div>"
     )
 
 

@@ -17,10 +17,15 @@ from fedcohort.report.words import amount, byte_count, duration, p_value
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
+Tested = list[list[dict[str, tuple[str, float | None]] | None]]
+"""[reference][scheme]: what the tests say, in words and as the number to sort by."""
 
-def scoreboard(comparison: Comparison, table: pd.DataFrame, target: float | None) -> str:
+
+def scoreboard(
+    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+) -> str:
     """The table, with a choice of the scheme that the others are compared with."""
-    columns = _columns(comparison, table, target)
+    columns = _columns(comparison, table, target, tested)
     listed = sortable_table(table, columns, "Means over seeds; press a heading to sort.")
     options = "".join(
         f'<option value="{comparison.labels.index(label)}">{escape(label)}</option>'
@@ -37,9 +42,11 @@ def scoreboard(comparison: Comparison, table: pd.DataFrame, target: float | None
     )
 
 
-def _columns(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Column]:
+def _columns(
+    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+) -> list[Column]:
     measure, goal = measured(comparison)[0], facts.target_of(comparison, target)
-    columns = [*_levels(comparison, measure), *_tests(comparison, table)]
+    columns = [*_levels(comparison, measure), *_tests(comparison, table, tested)]
     if goal is not None:
         columns += _to_target(f"{goal:.0%}")
     return [
@@ -87,9 +94,9 @@ def _levels(comparison: Comparison, measure: Measure) -> list[Column]:
     ]  # fmt: skip
 
 
-def _tests(comparison: Comparison, table: pd.DataFrame) -> list[Column]:
+def _tests(comparison: Comparison, table: pd.DataFrame, tested: Tested) -> list[Column]:
     winner = comparison.labels.index(str(table["scheme"][0]))
-    found = pairs(comparison)[winner]
+    found = tested[winner]
     order = {label: i for i, label in enumerate(comparison.labels)}
 
     def part(name: str) -> Any:
@@ -123,14 +130,11 @@ def _to_target(goal: str) -> list[Column]:
     ]  # fmt: skip
 
 
-Cells = dict[str, tuple[str, float | None]]
-
-
-def pairs(comparison: Comparison) -> list[list[Cells | None]]:
+def pairs(comparison: Comparison) -> Tested:
     """[reference][scheme]: gap, p and t as text and as the number to sort by."""
     measure = measured(comparison)[0]
     order = {label: i for i, label in enumerate(comparison.labels)}
-    out: list[list[Cells | None]] = [[None] * len(order) for _ in order]
+    out: Tested = [[None] * len(order) for _ in order]
     for row in facts.pairwise(comparison).itertuples():
         interval = ""
         if np.isfinite(row.low):

@@ -11,7 +11,7 @@ import pandas as pd
 from fedcohort.report.facts import target_of
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
-from fedcohort.report.words import byte_count, counted, duration, p_value
+from fedcohort.report.words import byte_count, counted, duration, p_is
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -60,15 +60,15 @@ def chance(comparison: Comparison, table: pd.DataFrame) -> str:
         needed = next(s for s in range(2, 64) if smallest_p(s) * rivals <= LEVEL)
         return (
             f"Is that more than chance? {pairs} seeds are too few for the exact paired test to "
-            f"tell {len(table)} schemes apart (it cannot go below p = {p_value(floor)}; "
+            f"tell {len(table)} schemes apart (it cannot go below {p_is(floor)}; "
             f"{needed} seeds could). If differences are normal, the gap to {second.scheme} is "
-            f"{interval} with 95 % confidence (paired t, p = {p_value(second.p_t)} uncorrected)."
+            f"{interval} with 95 % confidence (paired t, {p_is(second.p_t)} uncorrected)."
         )
     beaten = int((table["p_holm"] <= LEVEL).sum())
     verdict = "is more than chance" if second.p_holm <= LEVEL else "may be chance"
     return (
         f"The gap to {second.scheme} {verdict} (exact paired test over {pairs} seeds, "
-        f"p = {p_value(second.p_holm)} after Holm's correction; 95 % interval {interval}). "
+        f"{p_is(second.p_holm)} after Holm's correction; 95 % interval {interval}). "
         f"{table.scheme[0]} is ahead by more than chance of {beaten} of {rivals} others."
     )
 

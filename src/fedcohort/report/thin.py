@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from fedcohort.core.types import Floats, Ints
@@ -24,13 +22,18 @@ def keep_extremes(values: Floats, limit: int) -> Ints:
     count = len(values)
     if count <= limit:
         return np.arange(count)
-    edges = bucket_edges(count, max(1, (limit - 2) // 2))
-    kept = [0, count - 1]
-    for start, stop in pairwise(edges.tolist()):
-        piece = values[start:stop]
-        if np.isfinite(piece).any():
-            kept += [start + int(np.nanargmin(piece)), start + int(np.nanargmax(piece))]
-    return np.unique(kept)
+    buckets = max(1, (limit - 2) // 2)
+    width = -(-count // buckets)
+    padded = np.full(buckets * width, np.nan)
+    padded[:count] = values
+    rows = padded.reshape(buckets, width)
+    starts = width * np.arange(buckets)
+    lowest = starts + np.where(np.isnan(rows), np.inf, rows).argmin(axis=1)
+    highest = starts + np.where(np.isnan(rows), -np.inf, rows).argmax(axis=1)
+    kept = np.unique(np.concatenate([[0, count - 1], lowest, highest]))
+    kept = kept[kept < count]
+    out: Ints = kept[np.isfinite(values[kept]) | (kept == 0) | (kept == count - 1)]
+    return out
 
 
 def envelope(x: Floats, low: Floats, high: Floats, limit: int) -> tuple[Floats, Floats, Floats]:

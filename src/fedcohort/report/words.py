@@ -68,3 +68,13 @@ def p_value(p: float) -> str:
     if not math.isfinite(p):
         return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def p_is(p: float) -> str:
+    """A p value in a sentence.
+
+    >>> p_is(0.0002), p_is(0.25)
+    ('p < 0.001', 'p = 0.25')
+    """
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
