@@ -56,47 +56,6 @@ STABLE: dict[str, list[tuple[list[int], list[float]]]] = {
         ([0, 2, 6], [0.333333333, 0.333333333, 0.333333333]),
         ([0, 2, 3], [0.333333333, 0.333333333, 0.333333333]),
     ],
-    "full": [
-        (
-            [0, 1, 2, 3, 4, 5, 6, 7],
-            [
-                0.303030303,
-                0.242424242,
-                0.181818182,
-                0.121212121,
-                0.0606060606,
-                0.0303030303,
-                0.0303030303,
-                0.0303030303,
-            ],
-        ),
-        (
-            [0, 1, 2, 3, 4, 5, 6, 7],
-            [
-                0.303030303,
-                0.242424242,
-                0.181818182,
-                0.121212121,
-                0.0606060606,
-                0.0303030303,
-                0.0303030303,
-                0.0303030303,
-            ],
-        ),
-        (
-            [0, 1, 2, 3, 4, 5, 6, 7],
-            [
-                0.303030303,
-                0.242424242,
-                0.181818182,
-                0.121212121,
-                0.0606060606,
-                0.0303030303,
-                0.0303030303,
-                0.0303030303,
-            ],
-        ),
-    ],
 }
 
 
@@ -113,9 +72,8 @@ def norms(ask: Any) -> np.ndarray:
 
 
 def make(name: str, seed: int = 7, **parameters: Any) -> Selector:
-    given_ = {} if name == "full" else {"m": 3}
     federation = Federation.from_sizes(SIZES)
-    return Selector(scheme(name, **given_, **parameters), federation, seed, ask=norms)
+    return Selector(scheme(name, m=3, **parameters), federation, seed, ask=norms)
 
 
 @pytest.mark.parametrize("name", STABLE)

@@ -81,7 +81,10 @@ class ClusteredSize(Scheme[Ties]):
 
 def by_decreasing(sizes: Ints, ties: Ties) -> Ints:
     """Positions by decreasing size; equal sizes in the order of the ties."""
+    behind = sizes.max() - sizes  # the largest first
+    if int(behind.max()) < 2**16:
+        behind = behind.astype(np.uint16)  # sorted by radix, several times as fast
     if ties.seed < 0:
-        return np.argsort(-sizes, kind="stable")
+        return np.argsort(behind, kind="stable")
     shuffled = permutation(stream(ties.seed, "ties"), len(sizes))
-    return shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    return shuffled[np.argsort(behind[shuffled], kind="stable")]
