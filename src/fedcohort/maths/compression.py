@@ -24,18 +24,29 @@ HCSFed, Section 4 and Algorithm 1, and its compression rate R = d' / d.
 from __future__ import annotations
 
 import heapq
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedcohort.maths.draws import permutation
 from fedcohort.maths.sketch import sketch
 
-__all__ = ["compressed_length", "group_coordinates", "group_means", "sketch", "sorted_centres"]
+__all__ = [
+    "compress",
+    "compressed_length",
+    "group_coordinates",
+    "group_means",
+    "shared_groups",
+    "sketch",
+    "sorted_centres",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Method = Literal["quantiles", "kmeans"]
+Compression = Literal["groups", "centres", "projection"]
 
 MOST_STEPS = 300
 """Steps of one-dimensional k-means; it converges long before, or nearly stands still."""
@@ -52,11 +63,56 @@ def compressed_length(d: int, rate: float) -> int:
     return max(1, round(rate * d))
 
 
+def compress(
+    updates: ArrayLike, rate: float, method: Compression = "groups", seed: int = 0
+) -> Floats:
+    """The features of updates, the same on every client and in every round. # (n, d) -> (n, d').
+
+    ``"groups"``: sums over `shared_groups`, divided by the root of their size; ``"centres"``:
+    `sorted_centres`; ``"projection"``: `sketch`. All depend on the update, the rate and the seed
+    alone: a client needs no message to compute them, and features of different rounds can be
+    compared. At rate 1 groups and projection leave updates as they are.
+
+    >>> compress([[1.0, 2.0, 3.0, 4.0]], 0.5).shape
+    (1, 2)
+    """
+    rows = _finite(updates, 2, "updates")
+    d = rows.shape[1]
+    k = compressed_length(d, rate)
+    if method not in get_args(Compression):
+        raise ValueError(f"method must be one of {get_args(Compression)}, got {method!r}")
+    if method == "centres":
+        return sorted_centres(rows, k)
+    if k == d:
+        return rows.astype(np.float64)
+    if method == "projection":
+        return sketch(rows, k, seed)
+    return group_means(rows, shared_groups(d, k, seed), k, isometric=True)
+
+
+@lru_cache(maxsize=8)
+def shared_groups(d: int, k: int, seed: int = 0) -> Ints:
+    """A random division of d coordinates into k groups of equal size (up to one). # -> (d,).
+
+    Known to everybody who knows the seed. Groups of neighbours would not do: the update of a
+    softmax layer sums to zero over the classes, and so would every group of whole rows.
+
+    >>> np.bincount(shared_groups(10, 3))
+    array([4, 3, 3])
+    """
+    order = permutation(np.random.Generator(np.random.Philox(key=seed)), d)
+    groups = group_coordinates(order.astype(np.float64), k)
+    groups.flags.writeable = False  # it is shared by all callers
+    return groups
+
+
 def group_coordinates(reference: ArrayLike, k: int, method: Method = "quantiles") -> Ints:
     """Groups of coordinates that behaved alike: in which group each coordinate is.
 
-    The reference is the previous global update, the difference of two models that every client
-    has received, so that all can work out the same groups without another message.
+    The reference is for instance the previous global update, the difference of two models that
+    every client has received, so that all can work out the same groups without another message.
+    Groups that change with it make features of different rounds incomparable: where these are
+    kept, or k-means starts from old centres, take `shared_groups`.
 
     ``"quantiles"`` gives k groups of equal size (up to one) by the order of the values; equal
     values are taken in the order of the coordinates, so a reference of zeros (the first round)
