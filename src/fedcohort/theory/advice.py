@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadParameter, FedcohortError
+from fedcohort.core.errors import BadParameter, FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
@@ -220,7 +221,14 @@ class Judge:
         return cls.build(**chosen_settings)
 
     def facts(self, name: str, m: int) -> SchemeFacts:
-        """One row of the table."""
+        """One row of the table; what a scheme warns of is noted there, once."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FedcohortWarning)
+            row = self._described(name, m)
+        said = dict.fromkeys(str(each.message) for each in caught)
+        return replace(row, note=" ".join([row.note, *said]).strip())
+
+    def _described(self, name: str, m: int) -> SchemeFacts:
         row = SchemeFacts(name, name, "not applicable")
         try:
             scheme = self.build(name, m)
@@ -236,14 +244,16 @@ class Judge:
                 if design is None
                 else self._measured(design, replace(row, status="exact"))
             )
-        return self._priced(self.build(name, m), m, row)
+        return self._priced(scheme, m, row)
 
     def score_at(self, name: str, m: int) -> float | None:
         """The score with another m; None where the scheme does not apply, or is over budget."""
-        try:
-            design = self.law(self.build(name, m))
-        except (NotKnownError, FedcohortError):
-            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FedcohortWarning)  # said in the table already
+            try:
+                design = self.law(self.build(name, m))
+            except (NotKnownError, FedcohortError):
+                return None
         if design is None or design.inclusion().sum() > m * (1 + 1e-9):
             return None
         return self.score(design, float(design.variance().sum()), design.weight_sum_variance())
@@ -308,13 +318,15 @@ class Judge:
         return replace(row, bytes_per_round=total)
 
     def _why_unknown(self, scheme: Scheme[Any]) -> str:
+        names = ", ".join(signal.name for signal in sorted_signals(scheme.asks | scheme.listens))
+        if not names:
+            return "Its law is not known in closed form."
         if len(self.federation) > LEARNING_LIMIT:
             return (
                 f"It asks or listens; with more than {LEARNING_LIMIT} clients its law is not "
                 "computed here."
             )
-        names = ", ".join(signal.name for signal in sorted_signals(scheme.asks | scheme.listens))
-        return f"Its law is known only after asking ({names or 'it adapts'})."
+        return f"Its law is known only after asking ({names})."
 
 
 def sorted_signals(signals: Iterable[Any]) -> list[Any]:

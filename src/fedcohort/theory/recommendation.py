@@ -193,15 +193,16 @@ def _if_more_or_less_alike(
 
 
 def _with_another_m(best: SchemeFacts, sweep: Sweep) -> list[str]:
-    scores = sweep.scores.get(best.name)
+    name = best.name if best.name in sweep.scores else "md"
+    scores = sweep.scores.get(name)
     if scores is None or len(sweep.m) < 2:
         return []
     parts = []
     for value, score, winner in zip(sweep.m, scores, sweep.best, strict=True):
-        other = "" if winner in (best.name, None) else f" ({winner} is best there)"
-        says = f"{best.name} does not apply" if score is None else f"{score:.3g}"
+        other = "" if winner in (name, None) else f" ({winner} is best there)"
+        says = f"{name} does not apply" if score is None else f"{score:.3g}"
         parts.append(f"{says} at m = {value}{other}")
-    return [f"With another m this would be: {', '.join(parts)}."]
+    return [f"With another m this would be (for {name}): {', '.join(parts)}."]
 
 
 def _who_is_never_seen(best: SchemeFacts, rounds: int) -> list[str]:

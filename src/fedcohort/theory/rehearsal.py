@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedcohort.core.conversation import Ask, Signal
-from fedcohort.core.errors import FedcohortError
+from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array, Floats, Ints
@@ -62,37 +64,35 @@ def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Questions |
     """
     if not scheme.asks:
         return Questions((), ())
-    stage = max(50, 4 * m)
-    if stage > STAGE_LIMIT and len(federation) > STAGE_LIMIT:
+    n = len(federation.present)
+    stage = min(n, max(24, 2 * m))
+    found = None if stage > STAGE_LIMIT else _rehearsed(scheme, stage)
+    if found is None:
         return None
-    small = _sample(federation, stage)
+    return Questions(*(tuple(_scaled(q, stage, n) for q in questions) for questions in found))
+
+
+@lru_cache(maxsize=512)
+def _rehearsed(scheme: Scheme[Any], clients: int) -> Questions | None:
+    """Always on the same sizes, so that it is done once for every scheme."""
+    small = Federation.from_sizes(np.arange(100, 100 + clients))
     listener = _Listener(small)
     trial = Trial(scheme, small, listener)
     try:
-        state = trial.start()
-        start, listener.heard = tuple(listener.heard), []
-        trial.select(state)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", FedcohortWarning
+            )  # of scripted clients, not of real ones
+            state = trial.start()
+            start, listener.heard = tuple(listener.heard), []
+            trial.select(state)
     except (FedcohortError, ArithmeticError, ValueError, LookupError, AttributeError, TypeError):
         return None  # a rehearsal on scripted clients may fail; the scheme is still described
-    return Questions(
-        tuple(_scaled(q, small, federation) for q in start),
-        tuple(_scaled(q, small, federation) for q in listener.heard),
-    )
+    return Questions(start, tuple(listener.heard))
 
 
-def _sample(federation: Federation, count: int) -> Federation:
-    """Clients spread evenly over the order of sizes."""
-    if len(federation.present) <= count:
-        return Federation.restored(federation.shares.parts, federation.sizes, len(federation))
-    parts = np.sort(federation.shares.parts[federation.present])
-    chosen = parts[np.linspace(0, len(parts) - 1, count).astype(np.int64)]
-    return Federation.restored(chosen, chosen, count)
-
-
-def _scaled(question: Question, small: Federation, large: Federation) -> Question:
-    if question.clients >= len(small.present):
-        return question._replace(clients=len(large.present))
-    return question
+def _scaled(question: Question, stage: int, n: int) -> Question:
+    return question._replace(clients=n) if question.clients >= stage else question
 
 
 @dataclass(frozen=True)
