@@ -29,7 +29,7 @@ from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_real
 from fedcohort.core.shares import exact_sum
 from fedcohort.core.types import Array, Ints
-from fedcohort.privacy import SizeReport, TotalEstimate, data_rate, estimate_total
+from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
 
 NO_ANSWER = -1
 
@@ -78,7 +78,7 @@ class FedSampling(Scheme[Answers]):
         available. ``"every-round"``: as in the paper; the epsilons of all rounds add up.
     when_imprecise
         What happens if the standard error of N~ is above 25 %: ``"refuse"``, ``"warn"`` or
-        ``"accept"``.
+        ``"accept"`` (which is silent about floors and caps, too).
 
     Where we differ: N~ has a floor (one sample per client), and K > N~ means p = 1 with the
     sum divided by N~ instead of K, so that the formula above always holds. Sizes are clipped
@@ -160,14 +160,21 @@ class FedSampling(Scheme[Answers]):
         else:  # judged when the answers came; that fewer are available now is no reason to stop
             estimate = self._estimate(state.private[everyone], "accept")
         if estimate.floored:
-            warnings.warn(f"{self.name}: {estimate}.", FedcohortWarning, stacklevel=2)
+            self._warn(f"the floor stands in for an impossible estimate: {estimate}.")
         return self.given(estimate.total, estimate.floor, everyone)
 
     def given(self, total: float, floor: float, clients: Ints) -> Cohort:
         """The cohort of these clients once N~ is known."""
-        rate = data_rate(self.K, total, floor)
-        taking_part = rate.value * max(total, floor)  # K, or N~ where that is smaller
-        return Cohort.of(clients, 1.0 / taking_part, data_rate=rate.value, per_sample=True)
+        usable = max(total, floor)
+        if usable < self.K:
+            self._warn(f"K = {self.K} samples are wanted of about {usable:.0f}; all take part.")
+        taking_part = min(float(self.K), usable)
+        rate = taking_part / usable
+        return Cohort.of(clients, 1.0 / taking_part, data_rate=rate, per_sample=True)
+
+    def _warn(self, what: str) -> None:
+        if self.when_imprecise != "accept":
+            warnings.warn(f"{self.name}: {what}", FedcohortWarning, stacklevel=2)
 
     def _known_total(self, federation: Federation) -> float:
         if federation.sizes is None:
