@@ -145,7 +145,7 @@ def _table(rows: list[SchemeFacts]) -> Table:
             _bytes(row.bytes_per_round),
             row.secure_aggregation.split(":")[0].split(";")[0],
             row.needs if row.needs != "nothing" else "-",
-            ", ".join(line.split(" (")[0] for line in row.discloses) or "-",
+            ", ".join(dict.fromkeys(line.split(" (")[0] for line in row.discloses)) or "-",
         )
     return table
 
