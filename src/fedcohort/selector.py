@@ -16,6 +16,7 @@ from fedcohort.core.conversation import Answer, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
+from fedcohort.core.latest import Latest
 from fedcohort.core.scheme import Moment, Scheme, checked_latency
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array
@@ -171,6 +172,10 @@ class Selector:
     def picture(self) -> dict[str, Array]:
         """What the scheme has to show of what it knows now: clusters, distances, strata."""
         return {} if self._state is None else self.scheme.picture(self._state)
+
+    def latest(self) -> Latest | None:
+        """The last update of every client, where the scheme keeps them; see `Scheme.latest`."""
+        return None if self._state is None else self.scheme.latest(self._state)
 
     def observe(self, replies: Replies | None = None) -> None:
         """End the round with what training brought back.

@@ -18,6 +18,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.federation import Federation
+from fedcohort.core.latest import Latest
 from fedcohort.core.parameters import Checked, constraints
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -145,6 +146,13 @@ class Scheme(Checked, ABC, Generic[S]):
         ``strata_sizes`` (H,) and ``allocation`` (H,) clients and draws per stratum.
         """
         return {}
+
+    def latest(self, state: S) -> Latest | None:
+        """The last update of every client, exactly, where the scheme keeps them.
+
+        A server that needs them too (the memory estimator) then keeps no second table.
+        """
+        return None
 
     def adapt(
         self, state: S, federation: Federation, came_from: Ints, rng: Any

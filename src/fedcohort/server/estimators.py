@@ -7,13 +7,14 @@ the cohort alone; it is unbiased whenever the weights are (E omega_i = p_i).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.latest import Latest
 from fedcohort.core.types import Array, Floats, Ints
 
 
@@ -28,13 +29,27 @@ class Estimator(ABC):
 
     @abstractmethod
     def direction(
-        self, memory: Any, cohort: Cohort, clients: Ints, updates: Array
+        self,
+        memory: Any,
+        cohort: Cohort,
+        clients: Ints,
+        updates: Array,
+        importance: Floats | None = None,
     ) -> tuple[Floats, Any]:
         """The estimate of sum_i p_i delta_i, and the memory afterwards.
 
         ``updates`` (k, d) are the answers of ``clients`` (k,), all members of the cohort; who
-        did not answer counts as unchanged.
+        did not answer counts as unchanged. ``importance`` (n,) is that of the round, where not
+        everyone was available.
         """
+
+    def shared(self, memory: Any, latest: Latest | None) -> Any:
+        """The same memory with the table of a scheme that keeps the same updates, if it does."""
+        return memory
+
+    def moved(self, memory: Any, importance: Floats, came_from: Ints) -> Any:
+        """The memory of other clients: ``came_from[j]`` is the old position of j, or -1."""
+        return memory
 
 
 @dataclass(frozen=True)
@@ -47,18 +62,35 @@ class Plain(Estimator):
         return None
 
     def direction(
-        self, memory: None, cohort: Cohort, clients: Ints, updates: Array
+        self,
+        memory: None,
+        cohort: Cohort,
+        clients: Ints,
+        updates: Array,
+        importance: Floats | None = None,
     ) -> tuple[Floats, None]:
         return weighted_sum(weights_of(cohort, clients), updates), None
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Remembered:
     """What the memory estimator keeps: the last update of every client, and their average."""
 
     importance: Floats  # (n,)
-    last: Array  # (n, d), float32; zero before a client was seen
-    average: Floats  # (d,) sum_i p_i last_i, kept up to date
+    kept: Array  # (n, d) with recent and owners: a table, see `Latest`
+    recent: Array
+    owners: Ints
+    average: Floats  # (d,) sum_i p_i y_i, kept up to date
+
+    @property
+    def latest(self) -> Latest:
+        """The last update of every client; zero before it was seen."""
+        return Latest(self.kept, self.recent, self.owners)
+
+    @classmethod
+    def of(cls, importance: Floats, latest: Latest, average: Floats) -> Remembered:
+        """From its parts."""
+        return cls(importance, latest.kept, latest.recent, latest.owners, average)
 
 
 @dataclass(frozen=True)
@@ -66,32 +98,60 @@ class Memory(Estimator):
     """sum_i p_i y_i + sum_{i in S} omega_i (delta_i - y_i), y_i = the last update of client i.
 
     Unbiased for the same target as the plain sum, because E omega_i = p_i; its variance is
-    that of the *changes* delta_i - y_i only. It costs no message, but an (n, d) store on the
-    server. The store is updated in place: the memory that went in is the one that comes out.
+    that of the *changes* delta_i - y_i only (`fedcohort.theory.memory_variance`), so it pays as
+    soon as updates resemble the last ones. It costs no message, but an (n, d) table on the
+    server, shared with a scheme that keeps the same (`clustered-similarity`). With clients
+    away, p is that of the round. Weights that are biased leave it biased.
+
     It remembers what a client does, so it is of no use where answers count per sample.
 
-    References: Gu et al. (MIFA, NeurIPS 2021), Jhunjhunwala et al. (FedVARP, UAI 2022).
+    References: Gu et al. (MIFA, NeurIPS 2021), Jhunjhunwala et al. (FedVARP, UAI 2022). The
+    average over *all* clients is kept up to date, O(k d) a round, rather than summed anew.
+
+    >>> cohort = Cohort.of([0], 0.5)
+    >>> memory = Memory().start(np.array([0.5, 0.5]), 1)
+    >>> for _ in range(2):
+    ...     step, memory = Memory().direction(memory, cohort, cohort.clients, np.array([[4.0]]))
+    ...     print(step)
+    [2.]
+    [2.]
     """
 
     name: ClassVar[str] = "memory"
 
     def start(self, importance: Floats, dimension: int) -> Remembered:
-        n = len(importance)
-        return Remembered(importance, np.zeros((n, dimension), np.float32), np.zeros(dimension))
+        table = Latest.nothing(len(importance), dimension)
+        return Remembered.of(importance, table, np.zeros(dimension))
 
     def direction(
-        self, memory: Remembered, cohort: Cohort, clients: Ints, updates: Array
+        self,
+        memory: Remembered,
+        cohort: Cohort,
+        clients: Ints,
+        updates: Array,
+        importance: Floats | None = None,
     ) -> tuple[Floats, Remembered]:
         if cohort.per_sample:
             raise BadInput(
                 "The memory estimator keeps the update of a client, but here a client sends the "
                 "sum over its samples of the round; use the plain estimator."
             )
-        changes = updates - memory.last[clients]
-        direction = memory.average + weighted_sum(weights_of(cohort, clients), changes)
-        memory.average += weighted_sum(memory.importance[clients], changes)
-        memory.last[clients] = updates
-        return direction, memory
+        last, p = memory.latest.rows(clients).astype(np.float64), memory.importance
+        expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
+        direction = expected + weighted_sum(weights_of(cohort, clients), updates - last)
+        # In the precision in which they are kept, so that the average never drifts from them.
+        moved = weighted_sum(p[clients], updates.astype(np.float32) - last)
+        table = memory.latest.replaced(clients, updates)
+        return direction, Remembered.of(p, table, memory.average + moved)
+
+    def shared(self, memory: Remembered, latest: Latest | None) -> Remembered:
+        if latest is None or latest.kept.shape != memory.kept.shape:
+            return memory  # nothing kept, or not yet, or only a sketch
+        return replace(memory, kept=latest.kept, recent=latest.recent, owners=latest.owners)
+
+    def moved(self, memory: Remembered, importance: Floats, came_from: Ints) -> Remembered:
+        table = memory.latest.moved(came_from)
+        return Remembered.of(importance, table, table.weighted_sum(importance))
 
 
 def weights_of(cohort: Cohort, clients: Ints) -> Floats:

@@ -157,12 +157,14 @@ class _Run:
                     f"Training diverged in round {round} ({self.scheme.name}): an update is not "
                     "finite. Lower 'lr' or 'eta_g'."
                 )
+            present = None if there is None else self.federation.among(there).importance
             direction, self.memory = self.estimator.direction(
-                self.memory, cohort, cohort.clients, updates
+                self.memory, cohort, cohort.clients, updates, present
             )
             self.theta, self.inertia = self.server.step(self.theta, direction, self.inertia)
             signals = self._overheard(fleet, cohort, updates)
         self.selector.observe(Replies(cohort.clients, signals))
+        self.memory = self.estimator.shared(self.memory, self.selector.latest())
         trained = time.perf_counter()
         n_there = len(self.federation) if there is None else len(there)
         recorder.record(round, counted, self.theta, n_there, (chosen - started, trained - chosen))
