@@ -16,8 +16,16 @@ from fedcohort.core.conversation import (
 )
 from fedcohort.core.design import Design, Distinct
 from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Flag, Labels, Maybe, OneOf, Real, Whole
-from fedcohort.core.scheme import Citation, Claim, Moment, NoState, Scheme, cohort_size
+from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
+from fedcohort.core.scheme import (
+    Citation,
+    Claim,
+    Moment,
+    NoState,
+    Scheme,
+    candidate_number,
+    cohort_size,
+)
 from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
 
@@ -42,6 +50,7 @@ __all__ = [
     "Maybe",
     "Moment",
     "NoState",
+    "Numbers",
     "OneOf",
     "Real",
     "Replies",
@@ -49,6 +58,7 @@ __all__ = [
     "Shares",
     "Signal",
     "Whole",
+    "candidate_number",
     "cohort_size",
     "converse",
     "stream",

@@ -166,6 +166,23 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """One finite number of at least 0 per client (a latency, a price, ...), as a tuple."""
+
+    def __str__(self) -> str:
+        return "a tuple of one number of at least 0 per client"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, tuple) and all(is_real(v) and v >= 0 for v in value)
+
+    def parse(self, text: str) -> object:
+        return tuple(float(part) for part in text.split(","))
+
+    def bad_examples(self) -> Sequence[object]:
+        return [(0.0, -1.0), (0.0, math.nan), "0,1", 3.0]
+
+
+@dataclass(frozen=True)
 class Maybe:
     """The constraint inside, or None."""
 

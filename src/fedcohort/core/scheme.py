@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -16,7 +17,7 @@ from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Conversation, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.latest import Latest
 from fedcohort.core.parameters import Checked, constraints
@@ -198,6 +199,23 @@ class Scheme(Checked, ABC, Generic[S]):
 
 def _by_name(signals: frozenset[Signal]) -> list[Signal]:
     return sorted(signals, key=lambda signal: signal.name)
+
+
+def candidate_number(d: int, federation: Federation, owner: str) -> int:
+    """How many candidates to look at: d, never more than are there.
+
+    More than there are clients is an error; more than have data is told in a warning.
+    """
+    if d > len(federation):
+        raise BadParameter("d", owner, f"at most the number of clients ({len(federation)})", d)
+    if d > federation.eligible:
+        warnings.warn(
+            f"{owner}: only {federation.eligible} clients have data, so there are "
+            f"{federation.eligible} candidates instead of d = {d}.",
+            FedcohortWarning,
+            stacklevel=4,
+        )
+    return min(d, len(federation.present))
 
 
 def cohort_size(m: int | str, federation: Federation, owner: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -25,9 +24,10 @@ from fedcohort.core import (
     Scheme,
     Signal,
     Whole,
+    candidate_number,
     cohort_size,
 )
-from fedcohort.core.errors import BadParameter, FedcohortWarning
+from fedcohort.core.errors import BadParameter
 from fedcohort.core.losses import comparable, sound
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.choice import top, weighted_without_replacement
@@ -71,20 +71,10 @@ class _PowerOfChoice(Scheme[S]):
     def drawn(self, federation: Federation, rng: Any) -> Ints:
         """The candidates: d distinct clients, with probability p or uniformly."""
         cohort_size(self.m, federation, self.name)  # more than could ever be chosen is an error
-        if self.d > len(federation):
-            most = f"at most the number of clients ({len(federation)})"
-            raise BadParameter("d", self.name, most, self.d)
-        if self.d > federation.eligible:
-            warnings.warn(
-                f"{self.name}: only {federation.eligible} clients have data, so there are "
-                f"{federation.eligible} candidates instead of d = {self.d}.",
-                FedcohortWarning,
-                stacklevel=3,
-            )
+        d = candidate_number(self.d, federation, self.name)
         if self.candidates == "importance":
-            return weighted_without_replacement(rng, federation.shares.parts, self.d)
-        present = federation.present
-        return present[distinct(rng, len(present), min(self.d, len(present)))]
+            return weighted_without_replacement(rng, federation.shares.parts, d)
+        return federation.present[distinct(rng, len(federation.present), d)]
 
     def best(self, candidates: Ints, losses: Floats, rng: Any) -> Cohort:
         """The m candidates with the highest loss, ties at random, 1/m each."""
