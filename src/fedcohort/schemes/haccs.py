@@ -1,0 +1,191 @@
+"""HACCS: every kind of data is represented, by its fastest devices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from fedcohort.core import (
+    LOSS,
+    Citation,
+    Claim,
+    Cohort,
+    Conversation,
+    Federation,
+    Maybe,
+    Moment,
+    Numbers,
+    OneOf,
+    Real,
+    Replies,
+    Scheme,
+    Signal,
+    Whole,
+    cohort_size,
+)
+from fedcohort.core.depending import depending
+from fedcohort.core.losses import sound
+from fedcohort.core.scheme import checked_latency
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.designs.groups import SUMMARIES, Grouping, Groups
+from fedcohort.maths.candidates import by_weight, group_means
+from fedcohort.maths.choice import as_integers, top
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsAndLosses(Groups):
+    """The groups, and the loss that each client told when it last trained."""
+
+    losses: Floats  # (n,) NaN where none is known
+
+
+@dataclass(frozen=True)
+class Haccs(Scheme[GroupsAndLosses]):
+    """Clients with similar data form clusters; clusters are drawn, their fastest devices train.
+
+    Cluster c of mean latency L_c and mean squared loss F_c has the weight
+
+        theta_c = rho (1 - L_c / max L) + (1 - rho) F_c / sum F.
+
+    With shares theta_c / sum theta, floor(m share_c) places go to cluster c, and the rest one by
+    one at random by theta. In a cluster the fastest devices come first. Who is missing does not
+    matter much: another device with similar data takes the place.
+
+    Parameters
+    ----------
+    m
+        How many clients train; each weighs 1/m.
+    rho
+        What counts: 1 latency alone, 0 loss alone.
+    clusters
+        How clusters are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"`` (an extra).
+    summary
+        What clients tell about their data: ``"labels"`` P(y), ``"features"`` P(X|y).
+    epsilon
+        Privacy loss of one sample by the summary; None for no noise.
+    bins
+        Of a feature histogram.
+    latencies
+        How long a round takes each client; None takes what the round says (an availability
+        model, or ``select(latency=...)``). Where nothing is known all are alike.
+
+    Where we differ: distances are Hellinger's, as in the paper (the code has Euclid's for
+    P(y)), and the clustering's settings are searched for instead of eps = 0.25. A loss comes
+    with the training reply; a device that has not trained counts with the highest loss known.
+    Means are over the devices that are there. Shares are exact, equal devices are drawn at
+    random, and where every theta is 0 all clusters are alike.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> histograms = np.array([[9, 1], [8, 2], [1, 9], [2, 8]])
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> haccs = scheme("haccs", m=2, clusters="dbscan", latencies=(4, 1, 1, 4))
+    >>> Selector(haccs, federation, seed=0).select(ask=lambda ask: histograms[ask.clients]).clients
+    array([1, 2])
+    """
+
+    m: Annotated[int, Whole(1)] = 10
+    rho: Annotated[float, Real(0, 1)] = 0.5
+    clusters: Annotated[str, OneOf(("optics", "dbscan", "kmedoids"))] = "optics"
+    summary: Annotated[str, OneOf(("labels", "features"))] = "labels"
+    epsilon: Annotated[float | None, Maybe(Real(0, 20, open_low=True))] = None
+    bins: Annotated[int, Whole(2, 1024)] = 16
+    latencies: Annotated[tuple[float, ...] | None, Maybe(Numbers())] = None
+
+    name: ClassVar[str] = "haccs"
+    paper: ClassVar[Citation] = Citation(
+        "Wolfrath, Sreekumar, Kumar, Wang, Chandra",
+        "HACCS: Heterogeneity-Aware Clustered Client Selection for Accelerated Federated Learning",
+        "IPDPS",
+        2022,
+        "Section IV; quasi-random draws as in the authors' code",
+    )
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.SUMS_TO_ONE, Claim.EXACTLY_M})
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset(SUMMARIES.values()), lambda scheme: frozenset({scheme.grouping.signal})
+    )
+    listens: ClassVar[frozenset[Signal]] = frozenset({LOSS})
+    State: ClassVar[type] = GroupsAndLosses
+
+    @property
+    def grouping(self) -> Grouping:
+        """How clusters are formed."""
+        return Grouping(self.summary, self.clusters, self.epsilon, self.bins, self.name)
+
+    def start(self, federation: Federation, rng: Any) -> Conversation[GroupsAndLosses]:
+        groups = yield from self.grouping.formed(federation)
+        return _with_losses(groups, np.full(len(federation), np.nan))
+
+    def adapt(
+        self, state: GroupsAndLosses, federation: Federation, came_from: Ints, rng: Any
+    ) -> Conversation[GroupsAndLosses]:
+        groups = yield from self.grouping.renewed(state.summaries, federation, came_from)
+        return _with_losses(groups, np.where(came_from >= 0, state.losses[came_from], np.nan))
+
+    def picture(self, state: GroupsAndLosses) -> dict[str, Array]:
+        return state.picture()
+
+    def select(
+        self, state: GroupsAndLosses, federation: Federation, moment: Moment, rng: Any
+    ) -> Cohort:
+        wanted, here = cohort_size(self.m, federation, self.name), federation.present
+        latency = self._latency(moment, len(federation))
+        theta = self.theta(state, here, latency)
+        numbers = np.unique(state.labels[here])
+        members = np.bincount(state.labels[here], minlength=len(theta))
+        places = _places(theta, numbers, members, wanted, rng)
+        chosen = [here[:0]]
+        for number in numbers[places[numbers] > 0].tolist():
+            inside = here[state.labels[here] == number]
+            chosen.append(inside[top(rng, -latency[inside], int(places[number]))])
+        return Cohort.equal(np.concatenate(chosen))
+
+    def _latency(self, moment: Moment, n: int) -> Floats:
+        if self.latencies is not None:
+            return checked_latency(self.latencies, n)
+        return np.zeros(n) if moment.latency is None else moment.latency
+
+    def theta(self, state: GroupsAndLosses, here: Ints, latency: Floats) -> Floats:
+        """(clusters,) the weight of each cluster; 0 for one of which nobody is here."""
+        known = np.isfinite(state.losses)
+        highest = float(state.losses[known].max()) if known.any() else 1.0
+        squares = np.where(known, state.losses, highest) ** 2
+        slow = group_means(latency, state.labels, here)
+        loss = group_means(squares, state.labels, here)
+        gain = 1 - slow / slow.max() if slow.max() > 0 else np.zeros(len(slow))
+        total = math.fsum(loss)
+        share = loss / total if total > 0 else np.zeros(len(loss))
+        present = np.zeros(len(loss))
+        present[state.labels[here]] = 1.0
+        out: Floats = present * (self.rho * gain + (1 - self.rho) * share)
+        return out
+
+    def observe(
+        self, state: GroupsAndLosses, federation: Federation, cohort: Cohort, replies: Replies
+    ) -> GroupsAndLosses:
+        told = sound(replies.signals[LOSS.name], self.name)
+        good = np.isfinite(told)
+        losses = state.losses.copy()
+        losses[replies.clients[good]] = told[good]
+        return replace(state, losses=losses)
+
+
+def _places(theta: Floats, numbers: Ints, members: Ints, wanted: int, rng: Any) -> Ints:
+    """(clusters,) how many devices of each cluster train: the whole shares, then at random."""
+    weights = as_integers(theta)
+    whole = int(weights.sum())
+    places = np.zeros(len(theta), dtype=np.int64)
+    if whole:
+        shares = [int(weight) * wanted // whole for weight in weights]
+        places = np.minimum(shares, members)
+    while places.sum() < wanted:
+        open_ = numbers[places[numbers] < members[numbers]]
+        places[by_weight(rng, weights)(open_, 1)] += 1
+    return places
+
+
+def _with_losses(groups: Groups, losses: Floats) -> GroupsAndLosses:
+    kept = {field.name: getattr(groups, field.name) for field in fields(groups)}
+    return GroupsAndLosses(**kept, losses=losses)

@@ -1,0 +1,403 @@
+"""Power-of-Choice over groups of clients with similar labels: eight strategies of one thesis.
+
+All of them form groups once (`fedcohort.designs.groups`), take w = m groups in a round and
+z = ceil(d / w) candidates from each, and train one client of each list of candidates:
+
+================  ==================  ======================  ====================  ===========
+strategy          groups              candidates in a group   fill a short list     trains
+================  ==================  ======================  ====================  ===========
+static-uniform    uniformly           with probability p      outside, with p       m largest
+static-data       ~ mean size         with p                  outside, with p       m largest
+static-client     ~ clients           with p                  outside, with p       m largest
+data-loss         ~ mean size         with p                  outside, with p       worst of each
+average-loss      ~ mean loss         ~ loss                  outside, ~ loss       worst of each
+best-loss         highest mean loss   highest loss            outside, highest      worst of each
+================  ==================  ======================  ====================  ===========
+
+``average-loss-x`` and ``best-loss-x`` begin with x rounds of the strategy they are named after
+and go on with data-loss.
+
+What the thesis leaves open is decided as follows.
+
+* Groups are drawn without replacement. With fewer groups than m all are taken, each has
+  z = ceil(d / groups) candidates, and the remaining places go to the next best candidates.
+* A filler comes from outside the groups taken, and stands in one list only, so that nobody is
+  chosen twice. Lists are filled in random order (best-loss: the worst group first). If nobody
+  is left outside, a list stays short.
+* Fewer candidates than m: more are taken among all others, in the way candidates are.
+* Losses as in `fedcohort.core.losses`. Whoever sent no usable loss is no candidate. Where all
+  losses to draw by are zero, the draw is uniform.
+* Every client that trains weighs 1/m.
+* A client that is not available is not there: it counts in no mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from fedcohort.core import (
+    LOSS,
+    Ask,
+    Citation,
+    Claim,
+    Cohort,
+    Conversation,
+    Federation,
+    Maybe,
+    Moment,
+    OneOf,
+    Real,
+    Scheme,
+    Signal,
+    Whole,
+    candidate_number,
+    cohort_size,
+)
+from fedcohort.core.depending import depending
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.losses import comparable
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.designs.groups import SUMMARIES, Grouping, Groups
+from fedcohort.maths.candidates import (
+    Take,
+    by_rank,
+    by_weight,
+    candidate_lists,
+    draw_groups,
+    group_mean_weights,
+    group_means,
+    without,
+)
+from fedcohort.maths.choice import top
+
+GIUNTA = Citation(
+    "Giunta",
+    "Optimal Client Selection in Federated Learning based on the Power-Of-Choice Strategy",
+    "Master's thesis, Sapienza University of Rome",
+    2024,
+)
+
+
+def asked_with(*more: Signal) -> frozenset[Signal]:
+    """What a class asks for: any summary, and more; a scheme asks for its own summary only."""
+    return depending(
+        frozenset({*SUMMARIES.values(), *more}),
+        lambda scheme: frozenset({scheme.grouping.signal, *more}),
+    )
+
+
+@dataclass(frozen=True)
+class _Clustered(Scheme[Groups]):
+    """What the eight share: the groups, and the lists of candidates."""
+
+    m: Annotated[int, Whole(1)] = 10
+    d: Annotated[int, Whole(1)] = 20
+    clusters: Annotated[str, OneOf(("optics", "dbscan", "kmedoids"))] = "optics"
+    summary: Annotated[str, OneOf(("labels", "features"))] = "labels"
+    epsilon: Annotated[float | None, Maybe(Real(0, 20, open_low=True))] = None
+    bins: Annotated[int, Whole(2, 1024)] = 16
+
+    paper: ClassVar[Citation] = GIUNTA
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.SUMS_TO_ONE, Claim.EXACTLY_M})
+    asks: ClassVar[frozenset[Signal]] = asked_with(LOSS)
+    State: ClassVar[type] = Groups
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d < self.m:
+            raise BadParameter("d", self.name, f"at least m ({self.m})", self.d)
+
+    @property
+    def grouping(self) -> Grouping:
+        """How groups are formed."""
+        return Grouping(self.summary, self.clusters, self.epsilon, self.bins, self.name)
+
+    def start(self, federation: Federation, rng: Any) -> Conversation[Groups]:
+        return self.grouping.formed(federation)
+
+    def adapt(
+        self, state: Groups, federation: Federation, came_from: Ints, rng: Any
+    ) -> Conversation[Groups]:
+        return self.grouping.renewed(state.summaries, federation, came_from)
+
+    def picture(self, state: Groups) -> dict[str, Array]:
+        return state.picture()
+
+    def wanted(self, federation: Federation) -> int:
+        """How many clients train: m, or as many as are there."""
+        candidate_number(self.d, federation, self.name)
+        return cohort_size(self.m, federation, self.name)
+
+    def lists(self, taken: Ints, here: Ints, groups: Groups, take: Take) -> list[Ints]:
+        """List z candidates for each of the groups ``taken``, nobody twice, at least m in all."""
+        z = math.ceil(self.d / max(1, len(taken)))
+        return candidate_lists(taken, groups.labels, here, z, self.m, take)
+
+    def worst_of_each(self, lists: list[Ints], losses: Floats, wanted: int, rng: Any) -> Cohort:
+        """The highest loss of each list, then of the others, until there are enough.
+
+        ``losses`` (n,), NaN where there is none that counts.
+        """
+        firsts = [one[top(rng, losses[one], 1)] for one in lists]
+        chosen = np.concatenate(firsts)
+        if len(chosen) < wanted:
+            others = without(np.sort(np.concatenate(lists)), chosen)
+            more = others[top(rng, losses[others], wanted - len(chosen))]
+            chosen = np.concatenate([chosen, more])
+        return Cohort.equal(chosen)
+
+    def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
+        """Groups by mean size, candidates with probability p; only these tell their loss."""
+        wanted, here = self.wanted(federation), federation.present
+        parts = federation.shares.parts
+        mean_size = group_mean_weights(parts, state.labels, here)
+        taken = draw_groups(rng, state.labels, here, mean_size, self.m)
+        lists = self.lists(taken, here, state, by_weight(rng, parts))
+        asked = np.sort(np.concatenate(lists))
+        answers = yield Ask(LOSS, asked)
+        losses = np.full(len(federation), np.nan)
+        losses[asked] = comparable(answers, self.name)
+        return self.worst_of_each(lists, losses, wanted, rng)
+
+    def all_losses(self, federation: Federation) -> Conversation[Floats]:
+        """(n,) the losses of everybody who is there, NaN for the others."""
+        losses = np.full(len(federation), np.nan)
+        answers = yield Ask(LOSS, federation.present)
+        losses[federation.present] = comparable(answers, self.name)
+        return losses
+
+    def average_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
+        """Everybody tells the loss; groups by mean loss, candidates by loss, all at random."""
+        wanted = self.wanted(federation)
+        losses = yield from self.all_losses(federation)
+        here = np.flatnonzero(np.isfinite(losses))
+        means = group_means(losses, state.labels, here)
+        taken = draw_groups(rng, state.labels, here, means, self.m)
+        lists = self.lists(taken, here, state, by_weight(rng, losses))
+        return self.worst_of_each(lists, losses, wanted, rng)
+
+    def best_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
+        """Everybody tells the loss; the groups and the candidates with the highest are taken."""
+        wanted = self.wanted(federation)
+        losses = yield from self.all_losses(federation)
+        here = np.flatnonzero(np.isfinite(losses))
+        means = group_means(losses, state.labels, here)
+        taken = by_rank(rng, means)(np.unique(state.labels[here]), self.m)
+        lists = self.lists(taken, here, state, by_rank(rng, losses))
+        return self.worst_of_each(lists, losses, wanted, rng)
+
+
+@dataclass(frozen=True)
+class _Static(_Clustered):
+    """Nobody is asked in a round: of all candidates the m largest train."""
+
+    asks: ClassVar[frozenset[Signal]] = asked_with()
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        """(groups,) by which groups are drawn."""
+        raise NotImplementedError
+
+    def select(self, state: Groups, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+        wanted, here = self.wanted(federation), federation.present
+        parts = federation.shares.parts
+        taken = draw_groups(rng, state.labels, here, self.weights(federation, state), self.m)
+        candidates = np.concatenate(self.lists(taken, here, state, by_weight(rng, parts)))
+        # The largest by exact integers: the rank among the candidates stands for the size.
+        _, rank = np.unique(parts[candidates], return_inverse=True)
+        return Cohort.equal(candidates[top(rng, rank, wanted)])
+
+
+@dataclass(frozen=True)
+class StaticUniform(_Static):
+    """Groups uniformly at random, candidates by size, the m largest train.
+
+    Parameters
+    ----------
+    m
+        Clients that train, and groups that are looked at (w in the thesis).
+    d
+        Candidates in all; ceil(d / m) from each group.
+    clusters
+        How groups are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"`` (an extra).
+    summary
+        What clients tell about their data: ``"labels"`` P(y), ``"features"`` P(X|y).
+    epsilon
+        Privacy loss of one sample by the summary; None for no noise.
+    bins
+        Of a feature histogram.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> histograms = np.array([[9, 1], [8, 2], [1, 9], [2, 8]])
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("static-uniform", m=2, d=4, clusters="dbscan"), federation, 0)
+    >>> selector.select(ask=lambda ask: histograms[ask.clients]).weights
+    array([0.5, 0.5])
+    >>> selector.picture()["labels"]
+    array([0, 0, 1, 1])
+    """
+
+    name: ClassVar[str] = "static-uniform"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 1")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        return np.ones(int(groups.labels.max()) + 1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class StaticData(_Static):
+    """As `static-uniform`, with groups in proportion to the mean size of their clients.
+
+    >>> from fedcohort import scheme
+    >>> scheme("static-data", m=3, d=6).grouping.method
+    'optics'
+    """
+
+    name: ClassVar[str] = "static-data"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 2")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        parts = federation.shares.parts
+        return group_mean_weights(parts, groups.labels, federation.present)
+
+
+@dataclass(frozen=True)
+class StaticClient(_Static):
+    """As `static-uniform`, with groups in proportion to the number of their clients.
+
+    >>> from fedcohort import scheme
+    >>> scheme("static-client", m=3, d=6, epsilon=1.0).grouping.signal
+    <signal private_label_histogram>
+    """
+
+    name: ClassVar[str] = "static-client"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 3")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        here = groups.labels[federation.present]
+        return np.bincount(here, minlength=int(groups.labels.max()) + 1)
+
+
+@dataclass(frozen=True)
+class DataLoss(_Clustered):
+    """Groups by mean size, candidates by size; the worst of each list trains.
+
+    Parameters as for `static-uniform`. Only the candidates are asked for their loss: about d.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> told = {"label_histogram": np.array([[9, 1], [8, 2], [1, 9], [2, 8]]),
+    ...         "loss": np.array([0.1, 0.9, 0.3, 0.2])}
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("data-loss", m=2, d=4, clusters="dbscan"), federation, seed=0)
+    >>> selector.select(ask=lambda ask: told[ask.signal.name][ask.clients]).clients
+    array([1, 2])
+    """
+
+    name: ClassVar[str] = "data-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 6")
+
+    def select(
+        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.data_loss(state, federation, rng)
+
+
+@dataclass(frozen=True)
+class AverageLoss(_Clustered):
+    """Groups by mean loss, candidates by loss, both at random; the worst of each list trains.
+
+    Parameters as for `static-uniform`. Every client is asked for its loss in every round.
+
+    >>> from fedcohort import scheme
+    >>> scheme("average-loss", m=3, d=6).paper.where
+    'Algorithm 7'
+    """
+
+    name: ClassVar[str] = "average-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 7")
+
+    def select(
+        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.average_loss(state, federation, rng)
+
+
+@dataclass(frozen=True)
+class BestLoss(_Clustered):
+    """The groups with the highest mean loss; the worst client of each list trains.
+
+    Parameters as for `static-uniform`. Every client is asked for its loss in every round. The
+    best of the z best is the best of all, so d matters through the fill rule alone: a group of
+    fewer than z clients competes with the worst clients outside.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> told = {"label_histogram": np.array([[9, 1], [8, 2], [1, 9], [2, 8]]),
+    ...         "loss": np.array([0.1, 0.9, 0.8, 0.7])}
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("best-loss", m=1, d=2, clusters="dbscan"), federation, seed=0)
+    >>> selector.select(ask=lambda ask: told[ask.signal.name][ask.clients]).clients
+    array([2])
+    """
+
+    name: ClassVar[str] = "best-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 8")
+
+    def select(
+        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.best_loss(state, federation, rng)
+
+
+@dataclass(frozen=True)
+class AverageLossX(_Clustered):
+    """`average-loss` for the first x rounds, then `data-loss`, which asks far less.
+
+    Parameters as for `static-uniform`, and
+
+    x
+        How many rounds; 25 in the thesis.
+
+    >>> from fedcohort import scheme
+    >>> scheme("average-loss-x", m=3, d=6).x
+    25
+    """
+
+    x: Annotated[int, Whole(0)] = 25
+
+    name: ClassVar[str] = "average-loss-x"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 9")
+
+    def select(
+        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        begins = moment.round < self.x
+        return (self.average_loss if begins else self.data_loss)(state, federation, rng)
+
+
+@dataclass(frozen=True)
+class BestLossX(_Clustered):
+    """`best-loss` for the first x rounds, then `data-loss`, which asks far less.
+
+    Parameters as for `average-loss-x`. Where we differ: Algorithm 10 is misprinted, with
+    data-loss in both branches; the prose, and Table 4.2, say best-loss first.
+
+    >>> from fedcohort import scheme
+    >>> scheme("best-loss-x", m=3, d=6, x=10).x
+    10
+    """
+
+    x: Annotated[int, Whole(0)] = 25
+
+    name: ClassVar[str] = "best-loss-x"
+    paper: ClassVar[Citation] = replace(
+        GIUNTA, where="Section 3.3.2, item 5 (Algorithm 10 is misprinted)"
+    )
+
+    def select(
+        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+    ) -> Conversation[Cohort]:
+        begins = moment.round < self.x
+        return (self.best_loss if begins else self.data_loss)(state, federation, rng)
