@@ -79,7 +79,7 @@ def _pictures(comparison: Comparison, target: float | None) -> dict[str, Callabl
     measures = measured(comparison)
     out: dict[str, Callable[[Figure], None]] = {}
     for measure in measures:
-        for line in LINES:
+        for line in LINES if measure is measures[0] else ("rolling",):
             name = f"{measure.name}-{line}"
             out[name] = partial(
                 _progress, comparison=comparison, measure=measure, line=line, target=target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LIGHT = (
-    "#0072B2", "#D55E00", "#117733", "#C0609A", "#332288", "#661100", "#111111", "#5B9BD5",
+    "#0072B2", "#D55E00", "#117733", "#C0609A", "#332288", "#661100", "#111111", "#5595D0",
 )  # fmt: skip
 """On white. After Okabe & Ito and Tol, without the hues too pale for a thin line on paper."""
 DARK = (

@@ -1,0 +1,110 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort import Comparison
+from fedcohort.core.errors import BadParameter
+from fedcohort.report import facts
+from fedcohort.report.measures import ACCURACY
+
+
+def level(comparison, by_label):
+    """Every run of a label at a constant accuracy, plus a tenth of a per cent per seed."""
+    traces = tuple(
+        replace(trace, accuracy=np.full(trace.rounds, by_label[trace.label] + 0.001 * trace.seed))
+        for trace in comparison.traces
+    )
+    return Comparison(traces, comparison.settings)
+
+
+def test_the_best_comes_first_with_its_gap_to_the_others(make):
+    table = facts.summary(level(make(seeds=6), {"md": 0.5, "uniform": 0.6}))
+    assert table["scheme"].tolist() == ["uniform", "md"]
+    assert table["final"].tolist() == pytest.approx([0.6025, 0.5025])
+    assert table["difference"][1] == pytest.approx(-0.1)
+    assert table["p"][1] == 2 / 2**6
+    assert np.isnan(table["p"][0])
+    assert table["final_sd"][0] == pytest.approx(np.std([0, 1, 2, 3, 4, 5], ddof=1) / 1000)
+
+
+def test_where_loss_decides_the_lowest_comes_first(make):
+    nothing = np.full(20, np.nan)
+    table = facts.summary(make(("md", "uniform", "c"), accuracy=nothing, test_loss=nothing))
+    assert (np.diff(table["final"]) >= 0).all()
+    assert table["rounds_to_target"].isna().all()
+
+
+def test_to_target_is_a_median_in_which_never_counts_as_infinite(make):
+    comparison = make(("md",), seeds=5)
+    rise = np.arange(20) / 20
+    reach = [2, 4, 6, 99, 99]  # rounds in which the accuracy gets to 1/2
+    traces = tuple(
+        replace(trace, accuracy=np.where(np.arange(1, 21) >= r, 0.5 + rise / 10, 0.1))
+        for trace, r in zip(comparison.traces, reach, strict=True)
+    )
+    row = facts.summary(Comparison(traces, {}), 0.5).iloc[0]
+    assert (row.reached, row.rounds_to_target) == (3, 6)
+    assert row.bytes_to_target == 6 * 150
+    assert row.seconds_to_target == pytest.approx(6 * 0.02)
+    fewer = facts.summary(Comparison(traces[2:], {}), 0.5).iloc[0]
+    assert fewer.reached == 1
+    assert np.isnan(fewer.rounds_to_target)
+
+
+def test_the_target_is_as_given_as_told_or_a_fair_choice(make):
+    comparison = level(make(), {"md": 0.52, "uniform": 0.71})
+    assert facts.target_of(comparison, 0.3) == 0.3
+    told = Comparison(comparison.traces, {"target": 0.66})
+    assert facts.target_of(told) == 0.66
+    assert facts.target_of(comparison) == pytest.approx(0.6)  # median 0.617, down to 5 %
+    nothing = np.full(20, np.nan)
+    assert facts.target_of(make(accuracy=nothing)) is None
+    for bad in (0, -1, 85, float("nan")):
+        with pytest.raises(BadParameter, match="target"):
+            facts.target_of(comparison, bad)
+
+
+def test_every_pair_is_compared_both_ways(make):
+    table = facts.pairwise(make(("a", "b", "c"))).set_index(["reference", "scheme"])
+    assert len(table) == 6
+    assert table["difference"]["a", "b"] == -table["difference"]["b", "a"]
+    assert (table["p_holm"] >= table["p"]).all()
+
+
+def test_only_shared_seeds_are_paired(make):
+    comparison = make(("a", "b"), seeds=4)
+    traces = tuple(t for t in comparison.traces if not (t.label == "b" and t.seed in {0, 1}))
+    assert facts.summary(Comparison(traces, {}))["pairs"][1] == 2
+
+
+def test_curves_are_smoothed_before_they_are_averaged(make):
+    comparison = make(("md",), seeds=2, rounds=4)
+    ups = (np.array([0.1, 0.9, 0.1, 0.1]), np.array([0.1, 0.1, 0.9, 0.1]))
+    traces = tuple(replace(t, accuracy=a) for t, a in zip(comparison.traces, ups, strict=True))
+    table = facts.curves(Comparison(traces, {}), ACCURACY, "best")
+    assert table["mean"].tolist() == pytest.approx([0.1, 0.5, 0.9, 0.9])
+    assert table["bytes"].tolist() == [150, 300, 450, 600]
+
+
+def test_the_ledger_is_a_mean_over_seeds(make):
+    comparison = make(("md",), seeds=2)
+    asked = {"purpose": "loss", "messages": 10, "bytes_down": 4, "bytes_up": 6, "discloses": "x"}
+    first = replace(comparison.traces[0], ledger=(*comparison.traces[0].ledger, asked))
+    table = facts.ledger(Comparison((first, comparison.traces[1]), {}))
+    assert table["purpose"].tolist() == ["training", "loss"]
+    assert table["messages"].tolist() == [120, 5]
+
+
+def test_settings_say_once_what_is_common(make):
+    table = facts.settings(make(("a", "b"), settings={"command": "fedcohort compare a b"}))
+    common = table[table["of"] == "every run"]
+    assert "availability" in common["setting"].tolist()
+    assert table[table["setting"] == "command"]["value"].tolist() == ["fedcohort compare a b"]
+    assert not table["setting"].isin(["seed", "label"]).any()
+
+
+def test_one_run_of_one_scheme_is_enough(make):
+    row = facts.summary(make(("md",), seeds=1, rounds=1)).iloc[0]
+    assert np.isnan(row.final_sd)
+    assert np.isnan(row.difference)

@@ -1,0 +1,31 @@
+import struct
+
+import matplotlib as mpl
+
+from fedcohort import report
+
+
+def test_pictures_have_the_width_of_a_column(make, tmp_path):
+    before = dict(mpl.rcParams)
+    labels = ("md", "$x_{", "_hidden", "100 % & more")
+    written = report.write_pictures(make(labels), tmp_path / "pictures")
+    assert dict(mpl.rcParams) == before
+    assert {path.suffix for path in written} == {".png", ".svg"}
+    names = {path.stem for path in written}
+    assert names >= {"accuracy-best", "cost", "lorenz", "participation", "label-distance"}
+    for path in written:
+        if path.suffix == ".png":
+            width, _ = struct.unpack(">II", path.read_bytes()[16:24])
+            assert width == 1005  # 3.35 inches at 300 dots per inch
+    legend = (tmp_path / "pictures" / "accuracy-best.svg").read_text()
+    assert "$x_{" in legend
+    assert "_hidden" in legend
+
+
+def test_the_same_picture_every_time(make, tmp_path):
+    one, two = (
+        report.write_pictures(make(("md",), classes=0), tmp_path / name, formats=("svg",), width=5)
+        for name in ("one", "two")
+    )
+    assert [p.name for p in one] == [p.name for p in two]
+    assert one[0].read_bytes() == two[0].read_bytes()

@@ -1,0 +1,63 @@
+import io
+
+from rich.console import Console
+
+from fedcohort import report
+from fedcohort.report import facts, story
+
+
+def printed(comparison, terminal, width=120):
+    out = Console(file=io.StringIO(), force_terminal=terminal, width=width, color_system=None)
+    report.print_summary(comparison, 0.5, out)
+    return out.file.getvalue()
+
+
+def test_one_line_per_scheme_and_a_sentence(make):
+    text = printed(make(("md", "uniform", "[bold]odd")), terminal=False, width=200)
+    lines = text.splitlines()
+    assert len(lines) == 5
+    assert "[bold]odd" in text
+    assert "reaches the best test accuracy" in lines[-1]
+    assert "\x1b" not in text
+
+
+def test_a_narrow_terminal_keeps_the_names(make):
+    assert "clustered-similarity" in printed(make(("clustered-similarity", "b")), True, width=80)
+
+
+def test_piped_output_is_not_cut(make, capsys):
+    report.print_summary(make(("a-rather-long-name-of-a-scheme m=10 eta=0.125", "b")))
+    assert "a-rather-long-name-of-a-scheme m=10 eta=0.125" in capsys.readouterr().out
+
+
+def told(comparison):
+    return story.chance(comparison, facts.summary(comparison))
+
+
+def test_few_seeds_are_called_few(make):
+    assert "too few" in told(make(("a", "b", "c"), seeds=5))
+    assert "run more seeds" in told(make(seeds=1))
+    assert "nothing to compare" in told(make(("a",)))
+
+
+def test_enough_seeds_give_a_verdict(make):
+    text = told(make(("a", "z"), seeds=8))
+    assert "is more than chance" in text
+    assert "of 1 others" in text
+
+
+def test_who_was_left_out(make):
+    import numpy as np
+
+    always = np.tile([0, 1, 2], 20)
+    comparison = make(("a",), cohort_clients=always)
+    cards = story.cards(comparison, facts.summary(comparison), None)
+    assert [card.detail for card in cards if card.question == "Who left clients out?"] == [
+        "never chose 9 of 12 clients"
+    ]
+
+
+def test_a_target_that_nobody_reaches(make):
+    comparison = make()
+    cards = story.cards(comparison, facts.summary(comparison, 0.999), 0.999)
+    assert any(card.answer == "none" for card in cards)
