@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -34,8 +35,13 @@ from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
 NO_ANSWER = -1
 
 
+@lru_cache(maxsize=64)  # its weights come from 60-digit arithmetic
+def _law(threshold: int, epsilon: float, levels: int, mechanism: Any) -> SizeReport:
+    return SizeReport(threshold, epsilon, levels, mechanism)
+
+
 def _measured(client: Any, round: int, **law: Any) -> int:
-    answer: int = client.private_size(SizeReport(**law), round)
+    answer: int = client.private_size(_law(**law), round)
     return answer
 
 
@@ -114,8 +120,7 @@ class FedSampling(Scheme[Answers]):
     @property
     def report(self) -> SizeReport:
         """The law of one private answer."""
-        mechanism = cast('Literal["levels", "paper"]', self.mechanism)
-        return SizeReport(self.M, self.epsilon, mechanism=mechanism)
+        return _law(self.M, self.epsilon, 0, self.mechanism)
 
     def start(self, federation: Federation, rng: Any) -> Conversation[Answers]:
         kept = np.full(len(federation), NO_ANSWER, dtype=np.int64)
