@@ -16,9 +16,11 @@ from fedcohort.theory.convergence import (
     proximal_weights,
 )
 from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
+from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.paths import every_path
+from fedcohort.theory.strata import Theorem1, theorem_1
 
 __all__ = [
     "Advice",
@@ -28,6 +30,8 @@ __all__ = [
     "ExactMoments",
     "Moments",
     "SchemeFacts",
+    "StepVariance",
+    "Theorem1",
     "Training",
     "advise",
     "closed_forms",
@@ -39,9 +43,12 @@ __all__ = [
     "enumerated_moments",
     "every_path",
     "largest_local_step",
+    "memory_variance",
     "moments",
     "proximal_weights",
     "quadratic",
     "second_moment",
+    "step_variance",
+    "theorem_1",
     "uniform_or_md",
 ]

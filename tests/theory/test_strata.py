@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fedcohort import Federation
+from fedcohort.core.errors import BadInput
+from fedcohort.core.shares import Shares
+from fedcohort.designs import Rows, Simple, Stratified
+from fedcohort.maths.inclusion import sequential_inclusion
+from fedcohort.maths.strata import kmeans
+from fedcohort.theory.strata import (
+    gain_of_strata,
+    hansen_hurwitz_variance,
+    printed_weights,
+    simple_random_variance,
+    stratified_variance,
+    theorem_1,
+)
+
+F = Fraction
+# The golden population "horvitz_thompson": two strata, unequal importance.
+LABELS = [0, 0, 0, 1, 1]
+OMEGA = np.array([F(1, 10), F(1, 5), F(3, 10), F(1, 10), F(3, 10)])
+X = np.array([F(4), F(-1), F(2), F(7), F(0)])
+NORMS, DRAWS = [1, 2, 3, 1, 1], [2, 1]
+
+
+def test_golden_hansen_hurwitz_uniform_and_printed_weights():
+    assert hansen_hurwitz_variance(X, LABELS, DRAWS, NORMS, OMEGA) == F(107, 100)
+    assert stratified_variance(X, LABELS, DRAWS, OMEGA) == F(3, 4)
+    printed = printed_weights(X, LABELS, DRAWS, NORMS, OMEGA)
+    assert printed.squared_bias == (F(19, 12) - F(3, 2)) ** 2
+    assert printed.error == printed.squared_bias + printed.variance
+
+
+def test_golden_inclusion_of_sequential_draws_is_not_proportional():
+    inclusion = [*sequential_inclusion([1, 2, 3], 2), *sequential_inclusion([1, 1], 1)]
+    assert inclusion == [F(5, 12), F(11, 15), F(17, 20), F(1, 2), F(1, 2)]
+    printed = sum(F(5, 3) * OMEGA * np.array(inclusion) * X)
+    assert printed == F(22, 15)  # line 15 without replacement: biased by -1/30 as well
+    weights = OMEGA / np.array(inclusion)
+    assert weights.tolist() == [F(6, 25), F(3, 11), F(6, 17), F(1, 5), F(3, 5)]
+
+
+def stratified(federation: Federation, labels, draws, norms=None) -> Stratified:
+    """The design that the schemes would build, by hand."""
+    groups = np.asarray(labels)
+    strata = tuple(np.flatnonzero(groups == h) for h in range(len(draws)))
+    parts, scale = [], []
+    for mine, m_h in zip(strata, draws, strict=True):
+        shares = Shares.of(federation.shares.parts[mine])
+        scale.append(Fraction(shares.whole, federation.shares.whole))
+        if norms is None:
+            parts.append(Simple(shares, m_h))
+        else:
+            chances = Shares.of(np.asarray(norms)[mine])
+            parts.append(Rows.hansen_hurwitz(chances, shares, m_h))
+    return Stratified(len(federation), strata, tuple(parts), tuple(scale))
+
+
+def exact_variance(design, x) -> Fraction:
+    outcomes = [
+        (chance, sum((w * x[i] for i, w in zip(c.clients, c.weights, strict=True)), F(0)))
+        for chance, c in design.enumerate()
+    ]
+    mean = sum(chance * value for chance, value in outcomes)
+    return sum(chance * (value - mean) ** 2 for chance, value in outcomes)
+
+
+def test_the_formulas_are_the_variance_of_all_outcomes_of_the_designs():
+    federation = Federation.from_sizes([1, 2, 3, 1, 3])
+    plain, hurwitz = (
+        stratified(federation, LABELS, DRAWS),
+        stratified(federation, LABELS, DRAWS, NORMS),
+    )
+    assert exact_variance(plain, X) == F(3, 4) == stratified_variance(X, LABELS, DRAWS, OMEGA)
+    assert exact_variance(hurwitz, X) == F(107, 100)
+    x = X.astype(float)
+    assert plain.aggregate_variance(x) == pytest.approx(0.75)
+    assert hurwitz.aggregate_variance(x) == pytest.approx(1.07)
+    simple = Simple(federation.shares, 2)
+    assert exact_variance(simple, X) == simple_random_variance(X, 2, OMEGA)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "deviations", "m", "proportional", "by_variance"),
+    [
+        ([10, 30, 60], [F(5), F(1), F(1, 2)], 20, F(59, 400), F(59, 400)),
+        ([4, 6, 10], [F(3), F(1), F(1)], 6, F(13, 30), F(13, 30)),
+        ([2, 8, 10], [F(10), F(1), F(1)], 8, F(109, 80), F(109, 80)),
+    ],
+)
+def test_golden_allocation_by_variance_gains_nothing(
+    sizes, deviations, m, proportional, by_variance
+):
+    """V without the finite population correction, m_h not rounded."""
+    n, squares = sum(sizes), [s**2 for s in deviations]
+
+    def variance(shares):
+        draws = [m * F(share) / sum(shares) for share in shares]
+        return sum(
+            F(N_h, n) ** 2 * s / m_h for N_h, s, m_h in zip(sizes, squares, draws, strict=True)
+        )
+
+    assert variance(sizes) == proportional
+    assert variance([N_h * s for N_h, s in zip(sizes, squares, strict=True)]) == by_variance
+    neyman = variance([N_h * s for N_h, s in zip(sizes, deviations, strict=True)])
+    assert neyman < proportional
+
+
+def test_equation_7_needs_its_second_sum():
+    x = np.array([F(v) for v in (3, 1, 4, 1, 5, 9)])
+    labels = [0, 0, 0, 1, 1, 1]
+    gain = simple_random_variance(x, 2) - stratified_variance(x, labels, [1, 1])
+    assert gain == gain_of_strata(x, labels, 2)
+    printed = sum(3 * (x[mine].mean() - x.mean()) ** 2 for mine in ([0, 1, 2], [3, 4, 5])) / F(
+        2 * 6
+    )
+    assert gain < printed  # equation (7) promises more
+    alike = np.array([F(0), F(2), F(0), F(2)])
+    assert gain_of_strata(alike, [0, 0, 1, 1], 2) < 0  # strata can hurt
+
+
+def populations(number=250, n=10, strata=2):
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((n, 2)) * rng.gamma(4.0, size=(n, 1)) + rng.normal(size=2)
+        labels, _ = kmeans(x, strata, np.random.Generator(np.random.Philox(seed)))
+        if np.bincount(labels).min() >= 2:
+            yield x, labels
+
+
+def test_theorem_1_holds_in_its_middle_and_fails_at_its_end():
+    found = [theorem_1(x, labels, 4) for x, labels in populations()]
+    assert len(found) > 100
+    hybrid, reallocated, cluster = np.array([t.steps for t in found]).T
+    assert reallocated.all()
+    assert cluster.mean() > 0.97
+    assert 0.5 < hybrid.mean() < 0.85  # the theorem says always
+    assert all(t.hybrid <= t.replaced * (1 + 1e-12) for t in found)  # what its proof shows
+    worse = np.mean([t.printed.error > t.reallocated for t in found])
+    assert worse > 0.8
+    bias = np.mean([t.printed.squared_bias for t in found])
+    assert bias > 0.3 * np.mean([t.printed.error for t in found])
+
+
+def test_random_strata_are_worse_than_none_more_often_than_not():
+    rng = np.random.default_rng(7)
+    labels = np.repeat([0, 1, 2], 4)
+    worse = [gain_of_strata(rng.normal(size=(12, 2)), labels, 3) < 0 for _ in range(500)]
+    assert 0.5 < np.mean(worse) < 0.75
+
+
+def test_equation_5_over_all_pairs_is_mostly_worse_than_proportional():
+    rng = np.random.default_rng(3)
+    worse = []
+    for _ in range(500):
+        sizes, squares = rng.integers(4, 60, 4), rng.gamma(2.0, size=4) ** 2
+        shares = {"proportional": sizes, "pairs": sizes**2 * squares}
+        V = {name: np.sum(sizes**2 * squares * s.sum() / s) for name, s in shares.items()}
+        worse.append(V["pairs"] > V["proportional"])
+    assert 0.7 < np.mean(worse) < 0.95
+
+
+def test_one_client_one_stratum_and_everybody():
+    assert simple_random_variance([5.0], 1) == 0.0
+    assert stratified_variance([1.0, 2.0], [0, 1], [1, 1]) == 0.0
+    assert simple_random_variance([1.0, 2.0, 9.0], 3) == 0.0
+    assert hansen_hurwitz_variance([0.0, 0.0], [0, 0], [1], [0.0, 0.0]) == 0.0
+
+
+def test_bad_strata_are_refused():
+    with pytest.raises(BadInput, match="none of them empty"):
+        stratified_variance([1.0, 2.0], [0, 2], [1, 1])
+    with pytest.raises(BadInput, match="at least one for each stratum"):
+        stratified_variance([1.0, 2.0], [0, 1], [2])
+    with pytest.raises(BadInput, match="never drawn"):
+        hansen_hurwitz_variance([1.0, 2.0], [0, 0], [1], [1.0, 0.0])
