@@ -20,6 +20,14 @@ from fedcohort.theory.estimators import StepVariance, memory_variance, step_vari
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.paths import every_path
+from fedcohort.theory.skew import (
+    Skew,
+    SkewBound,
+    Smoothness,
+    objective_gap,
+    selection_skew,
+    skew_bound,
+)
 from fedcohort.theory.strata import Theorem1, theorem_1
 
 __all__ = [
@@ -30,6 +38,9 @@ __all__ = [
     "ExactMoments",
     "Moments",
     "SchemeFacts",
+    "Skew",
+    "SkewBound",
+    "Smoothness",
     "StepVariance",
     "Theorem1",
     "Training",
@@ -45,9 +56,12 @@ __all__ = [
     "largest_local_step",
     "memory_variance",
     "moments",
+    "objective_gap",
     "proximal_weights",
     "quadratic",
     "second_moment",
+    "selection_skew",
+    "skew_bound",
     "step_variance",
     "theorem_1",
     "uniform_or_md",

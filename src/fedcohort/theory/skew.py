@@ -1,0 +1,274 @@
+"""What a biased selection gains and what it costs: selection skew and the bound of Cho et al.
+
+The problem. Power-of-Choice prefers clients on which the model is bad. That is faster, and it
+ends somewhere else than at the optimum of the federation. Two numbers say how much of each.
+
+Symbols. F = sum_k p_k F_k with the optimum w*, local optima F_k*, a selection pi of m clients.
+
+* The local-global gap, a property of the data alone (Definition 1)::
+
+      Gamma = F(w*) - sum_k p_k F_k*  >= 0.
+
+* The selection skew (Definition 2): how much worse the chosen clients are than the average,
+  when they are chosen at the model w and looked at with the model w'::
+
+      rho(w, w') = E[ 1/m sum_{k in S(w)} (F_k(w') - F_k*) ] / (F(w') - sum_k p_k F_k*).
+
+  ``lowest`` = min rho(w, w') speeds up, ``highest`` = max rho(w, w*) is paid for.
+
+Theorem 1. With L-smooth and mu-strongly convex F_k, stochastic gradients of variance at most
+sigma^2 and second moment at most G^2, tau local steps, step sizes 1 / (mu (t + gamma)) and
+gamma = 4 L / mu, after T iterations E F(w_T) - F(w*) is at most ::
+
+    1 / (T + gamma) [ 4 L (32 tau^2 G^2 + sigma^2 / m) / (3 mu^2 lowest) + 8 L^2 Gamma / mu^2
+                      + L gamma ||w_0 - w*||^2 / 2 ]
+    + 8 L Gamma / (3 mu) (highest / lowest - 1),
+
+where the first part vanishes with T and the second does not.
+
+Selections that draw with probability p have rho = 1 and no bias. (Equation (1.11) of Giunta's
+thesis says so of uniform selection, which is true only where all p_k are equal.)
+
+Reference: Cho, Wang, Joshi, "Towards Understanding Biased Client Selection in Federated
+Learning", AISTATS 2022, Definitions 1 and 2, Theorem 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.core.conversation import Answer
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.scheme import Scheme
+from fedcohort.core.types import Array, Floats
+from fedcohort.theory.trial import Trial
+
+DRAWS = 1_000
+"""Cohorts drawn where not all can be enumerated."""
+
+
+def objective_gap(importance: ArrayLike, at_optimum: ArrayLike, local_optima: ArrayLike) -> float:
+    """Gamma, from the losses F_k(w*) of the best common model and the local optima F_k*.
+
+    >>> objective_gap([0.5, 0.5], [0.5, 0.5], [0.0, 0.0])  # two quadratics, minima 2 apart
+    0.5
+    """
+    p, best, local = _aligned(importance, at_optimum, local_optima)
+    gaps = best - local
+    if np.any(gaps < -1e-9 * np.maximum(1.0, np.abs(best))):
+        k = int(np.argmin(gaps))
+        raise BadInput(
+            f"A local optimum must not lie above the loss of the common model; client {k} has "
+            f"{local[k]:.6g} and {best[k]:.6g}."
+        )
+    return max(0.0, float(p @ gaps))
+
+
+@dataclass(frozen=True)
+class Skew:
+    """The selection skew over the models that were looked at."""
+
+    lowest: float  # min rho(w, w')
+    highest: float  # max rho(w, w*)
+    table: Floats  # (models chosen at, models looked at), the last column is w*
+
+    @property
+    def bias(self) -> float:
+        """What does not vanish is proportional to it: highest / lowest - 1."""
+        return self.highest / self.lowest - 1.0
+
+
+def selection_skew(
+    scheme: Scheme[Any],
+    federation: Federation,
+    losses: ArrayLike,
+    local_optima: ArrayLike,
+    *,
+    answer: Answer | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Skew:
+    """Estimate rho of a scheme on a task, in its first round.
+
+    The minimum and maximum are over the models given, so that ``lowest`` is at least, and
+    ``highest`` at most, what the theorem means. `fedcohort.simulation.skew.skew_on` gathers
+    the losses.
+
+    Parameters
+    ----------
+    scheme, federation
+        Whose selection, and among whom.
+    losses
+        (models, n) F_k of several models, for instance along a run; the *last* row is w*, the
+        best model known. Clients are asked for these.
+    local_optima
+        (n,) F_k*, the best that each client could do alone.
+    answer
+        How clients answer other questions than ``loss`` (a histogram, say).
+    draws
+        Cohorts drawn for each model; with at most 8 clients all outcomes are enumerated.
+    seed
+        Of the draws.
+
+    >>> from fedcohort import scheme
+    >>> federation = Federation.from_sizes([1, 1, 1])
+    >>> losses = [[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]]
+    >>> found = selection_skew(scheme("pow-d", m=1, d=3), federation, losses, [0.0, 0.0, 0.0])
+    >>> found.table  # the worst client of three: 3 against a mean of 2
+    array([[1.5, 1. ],
+           [1. , 1. ]])
+    """
+    table, local = np.asarray(losses, dtype=np.float64), np.asarray(local_optima, dtype=np.float64)
+    n = len(federation)
+    if table.ndim != 2 or table.shape[1] != n or local.shape != (n,) or len(table) == 0:
+        raise BadInput(
+            f"The skew needs losses (models, {n}) and {n} local optima; got {table.shape} and "
+            f"{local.shape}."
+        )
+    excess = table - local  # (models, n)
+    if not np.isfinite(excess).all():
+        raise BadInput("The losses of a skew must be finite.")
+    weights = np.stack(
+        [_mean_share(scheme, federation, row, answer, draws, seed) for row in table]
+    )  # (models, n) E[1/m 1(k in S(w))]
+    average = excess @ federation.importance  # (models,)
+    if np.any(average <= 0):
+        raise BadInput(
+            "The skew is not defined where the mean loss is that of the local optima: such a "
+            "model is best for every client at once."
+        )
+    rho = weights @ excess.T / average  # (chosen at, looked at)
+    return Skew(float(rho.min()), float(rho[:, -1].max()), rho)
+
+
+def _mean_share(
+    scheme: Scheme[Any],
+    federation: Federation,
+    losses: Floats,
+    answer: Answer | None,
+    draws: int,
+    seed: int,
+) -> Floats:
+    """(n,) the expected share of a cohort that each client is, chosen at one model."""
+    scripted = Trial.of(scheme, federation, answer).answer
+
+    def told(ask: Any) -> Array:
+        is_loss = ask.signal.name in ("loss", "batch_loss")
+        return losses[ask.clients] if is_loss else scripted(ask)
+
+    trial = Trial(scheme, federation, told, seed)
+    state = trial.start()
+    outcomes = trial.law(state)
+    share = np.zeros(len(federation))
+    if outcomes is None:
+        cohorts = trial.sample(state, 0, None, draws)
+        outcomes = [(1 / draws, cohort) for cohort in cohorts]  # type: ignore[misc]
+    for chance, cohort in outcomes:
+        times = cohort.draws / max(1, int(cohort.draws.sum()))
+        share[cohort.clients] += float(chance) * times
+    return share
+
+
+@dataclass(frozen=True)
+class SkewBound:
+    """Theorem 1 for one number of iterations."""
+
+    vanishing: float
+    bias: float
+
+    @property
+    def total(self) -> float:
+        """The bound on E F(w_T) - F(w*)."""
+        return self.vanishing + self.bias
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """The constants of Theorem 1.
+
+    Parameters
+    ----------
+    L, mu
+        Every F_k is L-smooth and mu-strongly convex.
+    G, sigma
+        Bounds on the length, and on the noise, of a stochastic gradient.
+    tau
+        Local steps in a round.
+    distance
+        ||w_0 - w*||.
+    """
+
+    L: float
+    mu: float
+    G: float
+    sigma: float
+    tau: int
+    distance: float
+
+    def __post_init__(self) -> None:
+        for name in ("L", "mu"):
+            if not is_real(getattr(self, name)) or getattr(self, name) <= 0:
+                raise BadParameter(name, "Smoothness", "a number above 0", getattr(self, name))
+        for name in ("G", "sigma", "distance"):
+            if not is_real(getattr(self, name)) or getattr(self, name) < 0:
+                must = "a number of at least 0"
+                raise BadParameter(name, "Smoothness", must, getattr(self, name))
+        if self.mu > self.L:
+            raise BadParameter("mu", "Smoothness", f"at most L ({self.L})", self.mu)
+        if not is_whole(self.tau) or self.tau < 1:
+            raise BadParameter("tau", "Smoothness", "an int of at least 1", self.tau)
+
+    @property
+    def gamma(self) -> float:
+        """4 L / mu."""
+        return 4 * self.L / self.mu
+
+
+def skew_bound(
+    problem: Smoothness, gap: float, lowest: float, highest: float, m: int, iterations: int
+) -> SkewBound:
+    """The bound of Theorem 1 and its two parts.
+
+    ``gap`` is Gamma; ``lowest`` and ``highest`` as in `Skew`. Without heterogeneity, or without
+    skew, nothing is left in the end.
+
+    >>> problem = Smoothness(L=1.0, mu=1.0, G=1.0, sigma=0.0, tau=1, distance=1.0)
+    >>> unbiased = skew_bound(problem, gap=0.5, lowest=1.0, highest=1.0, m=3, iterations=10**6)
+    >>> biased = skew_bound(problem, gap=0.5, lowest=1.5, highest=2.0, m=3, iterations=10**6)
+    >>> biased.vanishing < unbiased.vanishing, round(biased.bias, 4), unbiased.bias
+    (True, 0.4444, 0.0)
+    """
+    if not (is_real(gap) and gap >= 0):
+        raise BadParameter("gap", "skew_bound", "a number of at least 0", gap)
+    if not (is_real(lowest) and is_real(highest) and 0 < lowest <= highest):
+        must = "numbers with 0 < lowest <= highest"
+        raise BadParameter("lowest, highest", "skew_bound", must, (lowest, highest))
+    for name, value in (("m", m), ("iterations", iterations)):
+        if not is_whole(value) or value < 1:
+            raise BadParameter(name, "skew_bound", "an int of at least 1", value)
+    L, mu = problem.L, problem.mu
+    noise = 4 * L * (32 * problem.tau**2 * problem.G**2 + problem.sigma**2 / m)
+    start = L * problem.gamma * problem.distance**2 / 2
+    bracket = noise / (3 * mu**2 * lowest) + 8 * L**2 * gap / mu**2 + start
+    return SkewBound(
+        bracket / (iterations + problem.gamma), 8 * L * gap / (3 * mu) * (highest / lowest - 1)
+    )
+
+
+def _aligned(*vectors: ArrayLike) -> Sequence[Floats]:
+    arrays = [np.asarray(vector, dtype=np.float64) for vector in vectors]
+    shape = arrays[0].shape
+    if any(a.ndim != 1 or a.shape != shape or not np.isfinite(a).all() for a in arrays):
+        raise BadInput(
+            "Importance, losses and local optima must be finite, one each per client; got shapes "
+            + ", ".join(str(a.shape) for a in arrays)
+            + "."
+        )
+    return arrays
