@@ -85,29 +85,83 @@ class Attendance:
 class Pool(NamedTuple):
     """Who may stand in for a client, and with which chance."""
 
-    clients: Ints
+    clients: Ints  # a client may stand there more than once
     chances: Floats  # positive, any scale
     again: bool  # whether a client may be drawn that was drawn before
 
 
-def pool_of(design: Design | None, client: int) -> Pool | None:
-    """The row or stratum of a client; None where the design has only one, or none at all.
+class Pools(ABC):
+    """The clusters or strata of a design."""
+
+    @abstractmethod
+    def of(self, client: int) -> Pool:
+        """Who may stand in for a client that was drawn."""
+
+    @abstractmethod
+    def average(self, values: Floats) -> Floats:
+        """(n,) the mean of values over the pool of each client, by chance; 1 without a pool."""
+
+
+class RowPools(Pools):
+    """The rows of clustered sampling.
 
     A client that lies in several rows is replaced from each in proportion to its own mass
     there: on average that is the row its draw came from.
     """
+
+    def __init__(self, design: Rows) -> None:
+        self.rows = design.matrix
+        self.columns = self.rows.tocsc()
+
+    def of(self, client: int) -> Pool:
+        rows, columns = self.rows, self.columns
+        inside = slice(columns.indptr[client], columns.indptr[client + 1])
+        parts = [
+            (slice(rows.indptr[row], rows.indptr[row + 1]), own)
+            for row, own in zip(columns.indices[inside], columns.data[inside], strict=True)
+        ]
+        clients = np.concatenate([rows.indices[part] for part, _ in parts]).astype(np.int64)
+        chances = np.concatenate([own * rows.data[part] for part, own in parts])
+        return Pool(clients[chances > 0], chances[chances > 0], True)
+
+    def average(self, values: Floats) -> Floats:
+        mass = np.asarray(self.rows.sum(axis=0)).ravel()
+        sums = np.asarray(self.rows.T @ (self.rows @ values)).ravel()
+        out: Floats = np.divide(sums, mass, out=np.ones(len(values)), where=mass > 0)
+        return out
+
+
+class StratumPools(Pools):
+    """The strata of stratified sampling."""
+
+    def __init__(self, design: Stratified) -> None:
+        self.design = design
+        self.chances = design.expected_counts()
+        self.stratum = np.full(design.n, -1)
+        for number, members in enumerate(design.strata):
+            self.stratum[members] = number
+
+    def of(self, client: int) -> Pool:
+        number = int(self.stratum[client])
+        members = self.design.strata[number]
+        some = members[self.chances[members] > 0]
+        return Pool(some, self.chances[some], isinstance(self.design.parts[number], Rows))
+
+    def average(self, values: Floats) -> Floats:
+        out = np.ones(len(values))
+        for members in self.design.strata:
+            mass = float(self.chances[members].sum())
+            if mass > 0:
+                out[members] = float(self.chances[members] @ values[members]) / mass
+        return out
+
+
+def pools_of(design: Design | None) -> Pools | None:
+    """The clusters or strata of a design; None where there is only one, or none at all."""
     if isinstance(design, Rows) and design.rows > 1:
-        matrix = design.matrix
-        own = np.asarray(matrix[:, [client]].todense()).ravel()  # (rows,)
-        mixed = np.asarray(own @ matrix)
-        inside = np.flatnonzero(mixed)
-        return Pool(inside, mixed[inside], True)
+        return RowPools(design)
     if isinstance(design, Stratified) and len(design.strata) > 1:
-        for members, part in zip(design.strata, design.parts, strict=True):
-            if client in members:
-                chances = part.expected_counts()
-                some = chances > 0
-                return Pool(members[some], chances[some], isinstance(part, Rows))
+        return StratumPools(design)
     return None
 
 
@@ -239,42 +293,39 @@ def complete(
     ``design`` is the law the cohort was drawn from, None where it is not known. Nothing is
     touched, not even by a rounding error, as long as nobody ever failed.
     """
-    books = _Books(cohort, design, set(train(cohort.clients).tolist()))
-    for _ in range(rule.attempts):
+    answered = set(train(cohort.clients).tolist())
+    pools = pools_of(design) if rule.attempts else None
+    books = _Books(cohort, None if design is None else design.value, pools, answered)
+    for _ in range(rule.attempts if pools is not None else 0):
         wanted = books.redraw(rng)
         if len(wanted):
             books.heard(wanted, train(wanted))
     clients, weights, draws = books.result()
     now = attendance.after(np.array(sorted(books.asked), dtype=np.int64), clients)
     filled = float(draws.sum() / cohort.draws.sum()) if len(cohort) else 1.0
-    factors = _factors(clients, design, attendance, 1 + rule.attempts)
+    factors = _factors(clients, pools, attendance.chances, 1 + rule.attempts)
     if filled == 1.0 and not books.extra and np.all(factors == 1.0):
         return Completed(cohort, now, filled)
     corrected = rule.weights(float(cohort.weights.sum()), weights, factors)
     return Completed(replace(cohort, clients=clients, weights=corrected, draws=draws), now, filled)
 
 
-def _factors(clients: Ints, design: Design | None, attendance: Attendance, tries: int) -> Floats:
+def _factors(clients: Ints, pools: Pools | None, chances: Floats, tries: int) -> Floats:
     """(k,) A / (a_j (1 - (1 - A)^t)) for clients with a pool, 1 / a_j for the others."""
-    chances = attendance.chances
-    out = np.ones(len(clients))
-    if np.all(chances == 1.0):  # nobody ever failed
-        return out
-    for row, client in enumerate(clients.tolist()):
-        pool = pool_of(design, client) if tries > 1 else None
-        if pool is None:
-            out[row] = 1.0 / chances[client]
-            continue
-        average = min(1.0, float(pool.chances @ chances[pool.clients]) / float(pool.chances.sum()))
-        out[row] = average / (chances[client] * (1.0 - (1.0 - average) ** tries))
-    return out
+    own = chances[clients]
+    if pools is None or np.all(chances == 1.0):
+        return 1.0 / own
+    average = np.minimum(1.0, pools.average(chances)[clients])
+    return np.asarray(average / (own * (1.0 - (1.0 - average) ** tries)))
 
 
 class _Books:
     """Who was asked, who answered, and which draws are still open."""
 
-    def __init__(self, cohort: Cohort, design: Design | None, answered: set[int]) -> None:
-        self.cohort, self.design, self.answered = cohort, design, answered
+    def __init__(
+        self, cohort: Cohort, value: Floats | None, pools: Pools | None, answered: set[int]
+    ) -> None:
+        self.cohort, self.value, self.pools, self.answered = cohort, value, pools, answered
         self.asked: set[int] = set(cohort.clients.tolist())
         self.extra: dict[int, int] = {}  # draws that came to a client as a replacement
         self.lost = [
@@ -301,9 +352,9 @@ class _Books:
         return np.unique(np.array(self.tried, dtype=np.int64))
 
     def _stand_in(self, client: int, rng: np.random.Generator) -> int | None:
-        pool = pool_of(self.design, client)
-        if pool is None:
+        if self.pools is None:
             return None
+        pool = self.pools.of(client)
         barred = self.asked - self.answered if pool.again else self.asked | set(self.tried)
         free = ~np.isin(pool.clients, list(barred))
         if not free.any():
@@ -336,7 +387,7 @@ class _Books:
             )
             if client in self.answered
         }
-        value = None if self.design is None else self.design.value
+        value = self.value
         clients = sorted({*members, *self.extra})
         weights, draws = np.zeros(len(clients)), np.zeros(len(clients), dtype=np.int64)
         for row, client in enumerate(clients):

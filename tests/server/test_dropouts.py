@@ -1,0 +1,255 @@
+"""Drop-outs that go with the data: the default rule keeps the step where it should be."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import fedcohort
+from fedcohort import Cohort, Federation, Selector
+from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.shares import Shares
+from fedcohort.core.streams import stream
+from fedcohort.designs import Rows, Simple, Stratified
+from fedcohort.server import (
+    Attendance,
+    Hajek,
+    Nothing,
+    Redraw,
+    Survivors,
+    dropout_rule,
+)
+from fedcohort.server.dropouts import complete, jackknifed, pools_of
+from fedcohort.simulation import LocalWork, Quadratic, Random
+from fedcohort.simulation.failing import DropOuts
+
+RNG = stream(0, "test")
+
+
+# -- the parts, exactly ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [0, 1, 5, 20])
+@pytest.mark.parametrize("a", [Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)])
+def test_the_inverse_of_the_learnt_availability_is_unbiased_but_for_a_known_rest(
+    asked: int, a: Fraction
+) -> None:
+    mean = sum(
+        comb(asked, k) * a**k * (1 - a) ** (asked - k) * Fraction(asked + 1, k + 1)
+        for k in range(asked + 1)
+    )
+    assert mean == (1 - (1 - a) ** (asked + 1)) / a
+
+
+def slow_jackknife(drawn: float, h: np.ndarray, x: np.ndarray) -> float:
+    k = len(h)
+    ratio = drawn * (h @ x) / h.sum()
+    without = [
+        drawn * (np.delete(h, i) @ np.delete(x, i)) / np.delete(h, i).sum() for i in range(k)
+    ]
+    return k * ratio - (k - 1) * float(np.mean(without))
+
+
+@given(arrays(float, st.integers(2, 8), elements=st.floats(0.5, 2.0)), st.floats(0.1, 3.0))
+def test_the_weights_of_the_jackknife_are_its_definition(h: np.ndarray, drawn: float) -> None:
+    x = np.arange(len(h), dtype=float)
+    weights = jackknifed(drawn, h)
+    assert weights.sum() == pytest.approx(drawn)
+    assert (weights >= 0).all()
+    expected = slow_jackknife(drawn, h, x)
+    plain = drawn * (h @ x) / h.sum()
+    assert weights @ x == pytest.approx(expected) or weights @ x == pytest.approx(plain)
+
+
+def test_one_answer_that_dwarfs_the_others_never_gives_a_negative_weight() -> None:
+    weights = jackknifed(1.0, np.array([1000.0, 1.0, 1.0]))
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def two_rows() -> Rows:
+    """Clients 0-2 in the first row, 3-5 in the second."""
+    return Rows.along(np.arange(6), Shares.of(np.ones(6, dtype=np.int64)), 2)
+
+
+def test_pools_are_rows_or_strata_and_one_row_is_none() -> None:
+    pools = pools_of(two_rows())
+    assert pools is not None
+    assert pools.of(1).clients.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(
+        pools.average(np.array([0.0, 0.5, 1.0, 1.0, 1.0, 1.0])), [0.5] * 3 + [1.0] * 3
+    )
+    shares = Shares.of(np.ones(3, dtype=np.int64))
+    part = Simple(shares, 1)
+    strata = Stratified(
+        6, (np.arange(3), np.arange(3, 6)), (part, part), (Fraction(1, 2), Fraction(1, 2))
+    )
+    pools = pools_of(strata)
+    assert pools is not None
+    assert pools.of(4).clients.tolist() == [3, 4, 5]
+    assert not pools.of(4).again
+    assert pools_of(Rows.alike(Shares.of(np.ones(6, dtype=np.int64)), 2)) is None
+    assert pools_of(None) is None
+
+
+def test_a_client_in_two_rows_is_replaced_from_each_by_its_mass_there() -> None:
+    design = Rows.along(np.arange(3), Shares.of(np.array([1, 1, 1])), 2)  # client 1 in both
+    pools = pools_of(design)
+    assert pools is not None
+    pool = pools.of(1)
+    chances = np.bincount(pool.clients, pool.chances, minlength=3)
+    np.testing.assert_allclose(chances / chances.sum(), [1 / 3, 1 / 3, 1 / 3])
+
+
+# -- a round ---------------------------------------------------------------------------------
+
+
+def answering(*up: int):
+    return lambda asked: np.intersect1d(asked, np.array(up, dtype=np.int64))
+
+
+def test_nothing_is_touched_while_nobody_ever_failed() -> None:
+    cohort = Cohort.of([0, 3], [0.5, 0.5])
+    for rule in (Redraw(), Hajek(), Survivors(), Nothing()):
+        ended = complete(rule, cohort, two_rows(), Attendance.of(6), lambda asked: asked, RNG)
+        assert ended.cohort is cohort
+        assert ended.filled == 1.0
+
+
+def test_a_lost_draw_is_made_again_in_its_own_row_and_keeps_its_weight() -> None:
+    asked: list[list[int]] = []
+
+    def train(clients: np.ndarray) -> np.ndarray:
+        asked.append(clients.tolist())
+        return np.intersect1d(clients, [1, 3])
+
+    cohort = Cohort.of([0, 3], [0.5, 0.5])
+    ended = complete(Redraw(attempts=9), cohort, two_rows(), Attendance.of(6), train, RNG)
+    assert ended.cohort.clients.tolist() == [1, 3]
+    assert ended.cohort.weights.tolist() == [0.5, 0.5]
+    assert ended.filled == 1.0
+    assert all(set(more) <= {1, 2} for more in asked[1:])  # never from the other row
+    assert ended.attendance.asked[[0, 1, 3]].tolist() == [1, 1, 1]
+    assert ended.attendance.answered.tolist() == [0, 1, 0, 1, 0, 0]
+
+
+def test_without_replacement_nobody_is_asked_twice() -> None:
+    shares = Shares.of(np.ones(3, dtype=np.int64))
+    part = Simple(shares, 2)
+    strata = Stratified(
+        6, (np.arange(3), np.arange(3, 6)), (part, part), (Fraction(1, 2), Fraction(1, 2))
+    )
+    cohort = strata.draw(stream(1, "test"))
+    seen: list[int] = []
+
+    def train(clients: np.ndarray) -> np.ndarray:
+        seen.extend(clients.tolist())
+        return clients[clients > 2]  # the first stratum never answers
+
+    ended = complete(Redraw(attempts=5), cohort, strata, Attendance.of(6), train, RNG)
+    assert len(seen) == len(set(seen))
+    assert (ended.cohort.clients > 2).all()
+    assert ended.filled == 0.5
+
+
+def test_hajek_weighs_by_earlier_rounds_only() -> None:
+    cohort = Cohort.of([0, 1, 2, 3], [0.25] * 4)
+    seen = Attendance(np.array([9, 9, 9, 9]), np.array([9, 4, 9, 9]))  # client 1: one in two
+    ended = complete(Hajek(), cohort, None, seen, answering(0, 1, 2), RNG)
+    np.testing.assert_allclose(ended.cohort.weights, jackknifed(1.0, np.array([1.0, 2.0, 1.0])))
+    assert ended.filled == 0.75
+    assert ended.attendance.asked.tolist() == [10, 10, 10, 10]
+
+
+def test_everybody_gone_is_an_empty_cohort() -> None:
+    cohort = Cohort.of([0, 3], [0.5, 0.5])
+    for rule in (Redraw(), Hajek(), Survivors(), Nothing()):
+        ended = complete(rule, cohort, two_rows(), Attendance.of(6), answering(), RNG)
+        assert len(ended.cohort) == 0
+        assert ended.filled == 0.0
+
+
+def test_the_rule_that_does_nothing_says_that_it_is_biased() -> None:
+    assert dropout_rule("none").biased
+    assert dropout_rule("survivors").biased
+    assert not dropout_rule("redraw").biased
+    cohort = Cohort.of([0, 1], [0.5, 0.5])
+    ended = complete(Nothing(), cohort, None, Attendance.of(2), answering(1), RNG)
+    assert ended.cohort.weights.tolist() == [0.5]
+    with pytest.raises(UnknownName, match="Did you mean 'hajek'"):
+        dropout_rule("hajec")
+    with pytest.raises(BadParameter, match="attempts"):
+        Redraw(attempts=-1)
+
+
+# -- the bias, measured ----------------------------------------------------------------------
+
+N, GROUPS, M = 200, 10, 20
+GROUP = np.repeat(np.arange(GROUPS), N // GROUPS)
+X = np.linspace(0.5, 3.5, GROUPS)[GROUP]  # what a client would contribute
+SIZES = np.random.default_rng(1).integers(20, 200, N)
+ENDS = {10: (1.0, 0.8), 30: (0.95, 0.45), 50: (0.8, 0.2)}  # availability of first and last group
+
+
+def availability(dropping: int) -> Random:
+    return Random(tuple(np.linspace(*ENDS[dropping], GROUPS)[GROUP]))
+
+
+def bias(
+    name: str, rule: object, dropping: int, rounds: int, **settings: object
+) -> tuple[float, float]:
+    """The relative bias of sum omega_i x_i over all rounds, and its standard error."""
+    scheme = fedcohort.scheme(name, m=M, **settings)
+    federation = Federation.from_sizes(SIZES)
+    selector = Selector(scheme, federation, seed=7)
+    who = DropOuts(availability(dropping), rule)  # type: ignore[arg-type]
+    attendance, estimates = Attendance.of(N), []
+    for _ in range(rounds):
+        cohort, attendance = who.survived(selector, selector.select(), None, attendance)
+        estimates.append(cohort.weights @ X[cohort.clients])
+        selector.observe()
+    target = federation.importance @ X
+    got = np.array(estimates) / target
+    return float(got.mean() - 1), float(got.std() / np.sqrt(rounds))
+
+
+@pytest.mark.parametrize("dropping", ENDS)
+def test_within_clusters_the_default_rule_is_within_two_percent(dropping: int) -> None:
+    found, error = bias("target", Redraw(), dropping, 400, groups=tuple(GROUP.tolist()))
+    assert abs(found) < 0.02
+    assert error < 0.004  # so that the bar means something: 5 sigma is one bar
+
+
+def test_the_naive_mean_is_far_off_on_the_same_draws() -> None:
+    found, error = bias("md", Survivors(), 50, 1000)
+    assert found < -0.15
+    assert error < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dropping", ENDS)
+@pytest.mark.parametrize("name", ["md", "uniform", "clustered-size", "poisson"])
+def test_the_default_rule_is_within_two_percent_for_every_scheme(name: str, dropping: int) -> None:
+    """Learning included; at 50 % the first hundred rounds alone are worse."""
+    found, error = bias(name, Redraw(), dropping, 12_000)
+    assert abs(found) < 0.02
+    assert 4.9 * error < 0.02  # level 1e-6
+
+
+def test_a_simulation_takes_drop_outs_and_a_void_round_leaves_the_model() -> None:
+    task = Quadratic(X[:, None], sizes=SIZES)
+    work = LocalWork(steps=1, lr=1.0, batch=None)
+    nobody = DropOuts(Random(0.0))
+    trace = fedcohort.simulate(task, "md", rounds=3, seed=0, work=work, dropouts=nobody)
+    assert trace.model.tolist() == [0.0]
+    assert trace.distinct.tolist() == [0, 0, 0]
+    half = DropOuts(Random(0.5), quorum=1.0)
+    trace = fedcohort.simulate(task, "md", rounds=3, seed=0, work=work, dropouts=half)
+    assert trace.model.tolist() == [0.0]
+    assert trace.settings["dropouts"]["rule"]["name"] == "redraw"

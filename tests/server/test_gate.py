@@ -1,0 +1,109 @@
+"""Whatever a client sends, the gate says what is wrong with it and never raises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
+
+from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
+
+FORM = Form({"w": (2,), "b": ()}, limit=100)
+GOOD = {"w": np.array([1.0, 2.0]), "b": np.array(0.5)}
+
+
+def opened() -> Gate:
+    gate = Gate()
+    gate.open("7", {"a": Ticket(3, "node-3"), "b": Ticket(5, "node-5")}, FORM)
+    return gate
+
+
+def report(ticket: str = "a", sender: object = "node-3", round: str = "7", nbytes: int = 24):
+    return Report(ticket, sender, round, nbytes)
+
+
+def test_a_good_report_passes() -> None:
+    gate = opened()
+    assert gate.check(report()) is None
+    assert gate.content("a", GOOD) is None
+    assert gate.client("a") == 3
+    assert gate.close().tolist() == [5]
+    assert gate.summary() == {"missing": 1}
+
+
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        (report(ticket="x"), Fault.NOT_ASKED),
+        (report(sender="node-5"), Fault.NOT_ASKED),
+        (report(round="6"), Fault.OTHER_ROUND),
+        (report(nbytes=10_000_000), Fault.TOO_LARGE),
+    ],
+)
+def test_reports_that_are_not_even_unpacked(bad: Report, fault: Fault) -> None:
+    gate = opened()
+    assert gate.check(bad) is fault
+    assert gate.counts[fault] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"w": np.array([np.nan, 1.0])}, Fault.NOT_FINITE),
+        ({"w": np.array([np.inf, 1.0])}, Fault.NOT_FINITE),
+        ({"w": np.array([1.0, 2.0, 3.0])}, Fault.WRONG_SHAPE),
+        ({"w": np.array([[1.0, 2.0]])}, Fault.WRONG_SHAPE),
+        ({"w": np.array(["a", "b"])}, Fault.WRONG_TYPE),
+        ({"w": np.array([1j, 2j])}, Fault.WRONG_TYPE),
+        ({"w": np.array([True, False])}, Fault.WRONG_TYPE),
+        ({"extra": np.array(1.0)}, Fault.WRONG_KEYS),
+    ],
+)
+def test_contents_that_are_rejected(change: dict[str, np.ndarray], fault: Fault) -> None:
+    gate = opened()
+    assert gate.check(report()) is None
+    assert gate.content("a", {**GOOD, **change}) is fault
+    assert gate.by_client[3, fault] == 1
+    assert gate.close().tolist() == [5]  # it did answer, only badly
+
+
+def test_a_number_outside_the_range_is_rejected() -> None:
+    gate = Gate()
+    gate.open("1", {"a": Ticket(0)}, Form({"size": ()}, lowest=0))
+    assert gate.content("a", {"size": np.array(-1)}) is Fault.OUT_OF_RANGE
+
+
+def test_of_two_answers_the_first_good_one_counts() -> None:
+    gate = opened()
+    assert gate.check(report()) is None
+    assert gate.content("a", {**GOOD, "w": np.array([np.nan, 0])}) is Fault.NOT_FINITE
+    assert gate.check(report()) is None  # a second try is welcome
+    assert gate.content("a", GOOD) is None
+    assert gate.check(report()) is Fault.TWICE
+
+
+def test_an_answer_to_an_earlier_exchange_is_late() -> None:
+    gate = opened()
+    gate.close()
+    gate.open("8", {"c": Ticket(3, "node-3")}, FORM)
+    assert gate.check(report(ticket="a")) is Fault.LATE
+
+
+def test_answers_of_an_odd_shape_are_rejected() -> None:
+    gate = Gate()
+    rows = {0: np.zeros(3), 1: np.zeros(3), 2: np.zeros(4)}
+    assert sorted(gate.alike(rows)) == [0, 1]
+    assert gate.by_client[2, Fault.WRONG_SHAPE] == 1
+
+
+@given(
+    arrays(scalar_dtypes(), array_shapes(min_dims=0, max_dims=3, max_side=3)),
+    st.sampled_from(["w", "b", "other"]),
+)
+def test_no_content_raises(array: np.ndarray, name: str) -> None:
+    gate = opened()
+    fault = gate.content("a", {**GOOD, name: array})
+    if fault is None:
+        assert np.isfinite(np.asarray(array, dtype=float)).all()
