@@ -34,8 +34,12 @@ def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats
     known = np.isfinite(losses)
     if not known.any():
         if len(losses):
-            _warn(f"{owner}: no loss can be used, so clients are taken at random.")
+            _warn(
+                f"{owner}: none of {len(losses)} losses can be used, so clients are taken at "
+                "random."
+            )
         return np.zeros(len(losses))
+    _tell_rejected(losses, silent, owner, negative)
     if silent.any():
         _warn(
             f"{owner}: {int(silent.sum())} of {len(losses)} clients did not tell their loss; "
@@ -47,7 +51,9 @@ def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats
 
 def sound(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:
     """(k,) losses as reported -> (k,) finite losses, or NaN: nothing is put in their place."""
-    return _told(reports, owner, negative)[0]
+    losses, silent = _told(reports, owner, negative)
+    _tell_rejected(losses, silent, owner, negative)
+    return losses
 
 
 def _told(reports: ArrayLike, owner: str, negative: bool) -> tuple[Floats, Bools]:
@@ -58,9 +64,12 @@ def _told(reports: ArrayLike, owner: str, negative: bool) -> tuple[Floats, Bools
             f"A loss must be one number per client; {owner} got an array of shape {answers.shape}."
         )
     losses = _numbers(answers)
-    silent = np.array([answer is None for answer in answers.tolist()], dtype=bool)
     if not negative:
         losses[losses < 0] = REJECTED
+    return losses, np.array([answer is None for answer in answers.tolist()], dtype=bool)
+
+
+def _tell_rejected(losses: Floats, silent: Bools, owner: str, negative: bool) -> None:
     rejected = int(np.count_nonzero(np.isnan(losses) & ~silent))
     if rejected:
         kinds = "finite numbers" if negative else "finite numbers of at least 0"
@@ -68,7 +77,6 @@ def _told(reports: ArrayLike, owner: str, negative: bool) -> tuple[Floats, Bools
             f"{owner}: {rejected} of {len(losses)} losses are not {kinds} and are left out "
             "(an infinity may be a loss that overflowed: compute it in 32 bits)."
         )
-    return losses, silent
 
 
 def _numbers(answers: Array) -> Floats:
@@ -83,4 +91,4 @@ def _numbers(answers: Array) -> Floats:
 
 
 def _warn(sentence: str) -> None:
-    warnings.warn(sentence, FedcohortWarning, stacklevel=5)
+    warnings.warn(sentence, FedcohortWarning, stacklevel=4)

@@ -1,0 +1,54 @@
+"""Private counts on a client: right law, and no randomness but the system's."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from fedcohort.core.errors import BadParameter, NoEntropy
+from fedcohort.maths.noise import law, scale_for
+from fedcohort.privacy import counts as module
+from fedcohort.privacy.counts import private_counts
+
+
+def test_the_noise_follows_the_discrete_laplace_law() -> None:
+    # Chi-square with the exact tail, level 1e-6; the law of another epsilon is rejected.
+    drawn = private_counts(np.full(4000, 50), epsilon=1.0) - 50
+    values = np.arange(-6, 7)
+    found = np.array([*(np.sum(drawn == v) for v in values), np.sum(abs(drawn) > 6)])
+
+    def pvalue(epsilon: float) -> float:
+        p = law(scale_for(epsilon), values)
+        expected = 4000 * np.array([*p, 1 - p.sum()])
+        return float(chi2.sf(((found - expected) ** 2 / expected).sum(), len(values)))
+
+    assert pvalue(1.0) > 1e-6
+    assert pvalue(2.0) < 1e-6
+
+
+def test_there_is_no_seed_and_no_fall_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "rng" not in inspect.signature(private_counts).parameters
+    assert "seed" not in inspect.signature(private_counts).parameters
+
+    def broken(bound: int) -> int:
+        raise NoEntropy("none")
+
+    monkeypatch.setattr(module, "entropy_below", broken)
+    with pytest.raises(NoEntropy):
+        private_counts(np.array([1, 2]), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, np.nan, np.inf, 21.0, "1"])
+def test_bad_epsilon(epsilon: float) -> None:
+    with pytest.raises(BadParameter, match="'epsilon' parameter of private_counts"):
+        private_counts(np.array([1]), epsilon)
+
+
+def test_bad_sensitivity_and_counts() -> None:
+    with pytest.raises(BadParameter, match="sensitivity"):
+        private_counts(np.array([1]), 1.0, 0)
+    with pytest.raises(ValueError, match="at least 0"):
+        private_counts(np.array([-1]), 1.0)
