@@ -51,6 +51,8 @@ from fedcohort.maths.strata import kmeans, merge_strata, stratum_variances
 
 CAP = 10.0
 """No update counts for longer than so many times the median: one liar must not fill a stratum."""
+SAFE = 1e15
+"""Features up to this size have squares that fit into 32 bits."""
 RECALLED = 2**20
 """Up to so many bytes of features the last few laws are recalled, not found again."""
 COLD_STEPS, WARM_STEPS = 30, 10
@@ -93,6 +95,9 @@ class Told:
     def of(cls, rows: Array, known: Bools) -> Told:
         """Features as they came, long ones cut to `CAP` times the median length."""
         rows = rows if known.all() else np.where(known[:, None], rows, np.float32(0))
+        largest = float(np.abs(rows).max(initial=0.0))
+        if largest > SAFE:  # the scale means nothing, but squares must not overflow
+            rows = rows / largest
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         some = norms[norms > 0]
         cap = CAP * float(np.median(some)) if some.size else 1.0

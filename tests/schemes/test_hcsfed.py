@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort import Federation, LocalWork, Selector, scheme, simulate
+from fedcohort.core import Claim, Moment, Replies
+from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
+from fedcohort.core.streams import stream
+from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
+from fedcohort.schemes.hcsfed import (
+    CAP,
+    COMPRESSED_GRADIENT,
+    Cluster,
+    ClusterNeyman,
+    HCSFed,
+    Importance,
+    Seen,
+    Told,
+)
+from fedcohort.simulation.tasks import Quadratic
+from fedcohort.theory import enumerated_moments
+from fedcohort.theory.claims import check_unbiased
+from fedcohort.theory.strata import (
+    hansen_hurwitz_variance,
+    printed_weights,
+    simple_random_variance,
+    stratified_variance,
+)
+
+FAMILY = ["importance", "cluster", "cluster-neyman", "hcsfed"]
+F = Fraction
+SIZES = [1, 2, 3, 1, 3]  # the golden population "horvitz_thompson": omega = sizes / 10
+NORMS = [1.0, 2.0, 3.0, 1.0, 1.0]
+FEATURES = np.array([[1.0], [2.0], [3.0], [-1.0], [-1.0]])  # two kinds, of these lengths
+KINDS = [[2.0], [-1.0]]
+TINY = 1e-9
+
+
+def unseen(n: int) -> Seen:
+    return Seen(0, np.zeros((n, 0), np.float32), np.zeros(n, dtype=bool), np.zeros((0, 0)))
+
+
+def law(chooser: HCSFed, features, sizes=SIZES, centres=None):
+    features = np.asarray(features, dtype=float)
+    state = unseen(len(features))
+    if centres is not None:  # where k-means starts
+        state = replace(state, centres=np.array(centres))
+    return chooser.given(features, Federation.from_sizes(sizes), state)
+
+
+# -- unbiased, by enumeration ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+@pytest.mark.parametrize("strata", [1, 2, 5])
+def test_every_member_is_unbiased_over_all_outcomes_in_fractions(name, m, strata):
+    design = law(scheme(name, m=m, strata=strata), FEATURES)
+    found = enumerated_moments(design.enumerate(), 5)
+    assert found.mean.tolist() == [F(size, 10) for size in SIZES]
+    np.testing.assert_allclose(design.variance(), found.variance.astype(float), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["importance", "hcsfed"])
+def test_the_printed_weights_are_shown_biased_by_the_same_test(name):
+    federation = Federation.from_sizes(SIZES)
+    check_unbiased(scheme(name, m=2, strata=1), federation)
+    with pytest.raises(CheckFailed, match="the expected weight of client 0"):
+        check_unbiased(scheme(name, m=2, strata=1, weights="paper"), federation)
+
+
+def test_the_printed_weights_are_those_of_line_15():
+    chooser = HCSFed(m=3, strata=2, weights="paper", allocation="proportional", floor=TINY)
+    design = law(chooser, FEATURES, centres=KINDS)
+    for chance, cohort in design.enumerate():
+        assert chance > 0
+        assert cohort.weights.tolist() == [
+            F(5, 3) * F(SIZES[i], 10) * int(c)
+            for i, c in zip(cohort.clients, cohort.draws, strict=True)
+        ]
+    mean = enumerated_moments(design.enumerate(), 5).mean
+    x = np.array([4, -1, 2, 7, 0])
+    wanted = F(19, 12)  # of the theory, with replacement; the target is 3/2
+    assert float(sum(mean * x)) == pytest.approx(float(wanted), abs=1e-6)
+    uniform = law(Cluster(m=3, strata=2, weights="paper"), FEATURES, centres=KINDS)
+    found = enumerated_moments(uniform.enumerate(), 5).mean
+    # Two of three and one of two are drawn, with weight 5/3 omega.
+    assert found.tolist() == [F(5, 3) * F(s, 10) * q for s, q in zip(
+        SIZES, [F(2, 3)] * 3 + [F(1, 2)] * 2, strict=True
+    )]  # fmt: skip
+
+
+# -- variances, against the theory -------------------------------------------------------------
+
+
+def test_golden_variances_are_those_of_the_schemes():
+    x = np.array([4.0, -1.0, 2.0, 7.0, 0.0])
+    chooser = HCSFed(m=3, strata=2, allocation="proportional", floor=TINY)
+    hurwitz = law(chooser, FEATURES, centres=KINDS)
+    assert hurwitz.aggregate_variance(x) == pytest.approx(1.07, abs=1e-6)
+    uniform = law(Cluster(m=3, strata=2), FEATURES, centres=KINDS)
+    assert uniform.aggregate_variance(x) == pytest.approx(0.75)
+
+
+def test_the_ablation_is_a_loop_over_names():
+    rng = np.random.default_rng(5)
+    n, m = 12, 6
+    x = np.concatenate([rng.normal(0, 0.1, (4, 2)) + 3, rng.normal(0, 2, (8, 2)) - 4])
+    labels, p = np.repeat([0, 1], [4, 8]), np.full(n, 1 / n)
+    deviations = [np.sqrt(np.sum((x[labels == h] - x[labels == h].mean(0)) ** 2) / (k - 1))
+                  for h, k in ((0, 4), (1, 8))]  # fmt: skip
+    neyman = neyman_allocation([4, 8], deviations, m)
+    norms = np.linalg.norm(x, axis=1)
+    wanted = {
+        "uniform": simple_random_variance(x, m, p),
+        "importance": hansen_hurwitz_variance(x, [0] * n, [m], norms, p),
+        "cluster": stratified_variance(x, labels, proportional_allocation([4, 8], m), p),
+        "cluster-neyman": stratified_variance(x, labels, neyman, p),
+        "hcsfed": hansen_hurwitz_variance(x, labels, neyman, norms, p),
+    }
+    for name in FAMILY:
+        strata = 1 if name == "importance" else 2
+        design = law(scheme(name, m=m, strata=strata, floor=TINY), x, [1] * n)
+        assert design.aggregate_variance(x) == pytest.approx(wanted[name], rel=1e-5), name
+    assert wanted["cluster-neyman"] <= wanted["cluster"] < wanted["uniform"]
+
+
+def test_the_error_of_the_printed_weights_is_that_of_the_theory():
+    x = FEATURES
+    chooser = HCSFed(m=3, strata=2, weights="paper", allocation="proportional", floor=TINY)
+    design = law(chooser, FEATURES, centres=KINDS)
+    p = np.array(SIZES) / 10
+    labels, draws = [0, 0, 0, 1, 1], [2, 1]
+    theory = printed_weights(x, labels, draws, NORMS, p)
+    bias = (design.mean() - p) @ x
+    assert float(bias @ bias) == pytest.approx(theory.squared_bias, abs=1e-6)
+    assert design.aggregate_variance(x) == pytest.approx(theory.variance, abs=1e-6)
+
+
+# -- edge cases --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_one_client_one_stratum_and_everybody(name):
+    alone = law(scheme(name, m=1, strata=1), [[3.0]], [7])
+    assert alone.mean().tolist() == [1.0]
+    everyone = law(scheme(name, m="all", strata=1), FEATURES)
+    np.testing.assert_allclose(everyone.mean(), np.array(SIZES) / 10)
+    if name.startswith("cluster"):
+        assert everyone.aggregate_variance(FEATURES) == 0.0
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("features", [np.zeros((6, 2)), np.ones((6, 2))])
+def test_features_that_are_all_the_same_are_one_stratum_with_equal_chances(name, features):
+    design = law(scheme(name, m=3, strata=1 if name == "importance" else 3), features, [1] * 6)
+    assert len(design.strata) == 1
+    np.testing.assert_allclose(design.expected_counts(), 0.5)
+
+
+def test_strata_of_few_distinct_features_are_not_split_by_chance():
+    features = [[0.0, 0.0]] * 10 + [[1.0, 1.0]] * 10
+    design = law(Cluster(m=10, strata=8), features, [1] * 20)
+    assert sorted(len(s) for s in design.strata) == [10, 10]
+    assert design.aggregate_variance(np.array(features)) < 1e-15
+
+
+def test_with_fewer_draws_than_strata_the_most_similar_are_merged():
+    features = [[0.0], [0.1], [10.0], [10.1], [50.0], [50.1]]
+    design = law(Cluster(m=2, strata=3), features, [1] * 6)
+    assert sorted(s.tolist() for s in design.strata) == [[0, 1, 2, 3], [4, 5]]
+    assert len(law(Cluster(m=1, strata=3), features, [1] * 6).strata) == 1
+
+
+def test_singletons_and_full_strata():
+    design = law(ClusterNeyman(m=4, strata=2), [[0.0], [9.0], [9.5], [10.0]], [1] * 4)
+    assert design.inclusion().tolist() == [1.0] * 4
+    singles = law(Cluster(m=4, strata=4), [[0.0], [1.0], [5.0], [9.0]], [1] * 4)
+    assert [len(s) for s in singles.strata] == [1] * 4
+
+
+def test_zero_norms_in_one_stratum_give_equal_chances_there():
+    features = [[5.0, 5.0], [5.1, 5.0], [0.0, 0.0], [0.0, 0.0]]
+    design = law(HCSFed(m=2, strata=2), features, [1] * 4)
+    np.testing.assert_allclose(design.expected_counts(), [0.5, 0.5, 0.5, 0.5], atol=0.01)
+    mixed = law(Importance(m=1), [[8.0], [0.0]], [1, 1])
+    assert mixed.expected_counts()[1] == pytest.approx(0.05)  # the floor
+    np.testing.assert_allclose(mixed.mean(), 0.5)
+
+
+def test_one_liar_does_not_fill_a_stratum():
+    told = Told.of(np.array([[1.0], [1.0], [1.0], [1e30]]), np.ones(4, dtype=bool))
+    np.testing.assert_allclose(told.norms / told.norms[0], [1.0, 1.0, 1.0, CAP])
+    design = law(Importance(m=1), [[1.0], [1.0], [1.0], [1e30]], [1] * 4)
+    assert design.expected_counts()[3] < 0.75
+    huge = law(HCSFed(m=2, strata=2), [[1.0], [1.1], [1e300], [-1e300]], [1] * 4)
+    np.testing.assert_allclose(huge.mean(), 0.25)
+
+
+def test_answers_that_are_not_finite_are_unknown():
+    features = [[0.0, 1.0], [0.0, 1.1], [np.nan, 1.0], [5.0, np.inf], [5.0, 0.0], [5.1, 0.0]]
+    design = law(ClusterNeyman(m=3, strata=2), features, [1] * 6)
+    assert [2, 3] in [s.tolist() for s in design.strata]
+    np.testing.assert_allclose(design.mean(), 1 / 6)
+    nobody = law(HCSFed(m=3, strata=2), np.full((6, 2), np.nan), [1] * 6)
+    np.testing.assert_allclose(nobody.expected_counts(), 0.5)
+
+
+def test_more_strata_than_clients_and_odd_answers_are_refused():
+    federation = Federation.from_sizes([1, 1, 0])
+    with pytest.raises(BadParameter, match=r"'strata' parameter of cluster .* chosen \(2\)"):
+        Selector(Cluster(m=1, strata=3), federation, seed=0).select(ask=lambda ask: [[1.0]] * 2)
+    chooser = Selector(Cluster(m=1, strata=1), federation, seed=0)
+    with pytest.raises(BadInput, match="one row of features per client"):
+        chooser.select(ask=lambda ask: [1.0, 2.0])
+
+
+features_of = st.lists(
+    st.tuples(st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, -3.0])), min_size=2, max_size=8
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(features_of, st.integers(1, 6), st.integers(1, 5), st.sampled_from(FAMILY), st.data())
+def test_whatever_the_features_the_law_is_sound(features, m, strata, name, data):
+    n = len(features)
+    sizes = data.draw(st.lists(st.integers(1, 50), min_size=n, max_size=n))
+    known = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    chooser = scheme(name, m=min(m, n), strata=min(strata, n))
+    federation = Federation.from_sizes(sizes)
+    design = chooser.given(np.array(features), federation, unseen(n), known)
+    np.testing.assert_allclose(design.mean(), federation.importance, rtol=1e-9)
+    assert sorted(np.concatenate(design.strata).tolist()) == list(range(n))
+    assert 1 <= len(design.strata) <= min(m, n)
+    assert design.expected_counts().sum() == pytest.approx(min(m, n))
+    assert (design.expected_counts() > 0).all()
+
+
+# -- what it asks, hears and remembers ---------------------------------------------------------
+
+
+def test_declarations_follow_the_parameters():
+    assert Claim.UNBIASED in HCSFed.claims
+    assert HCSFed().asks == {COMPRESSED_GRADIENT}
+    assert HCSFed(features="stale").asks == frozenset()
+    assert HCSFed(weights="paper").claims == frozenset()
+    assert Cluster().claims == {Claim.UNBIASED, Claim.EXACTLY_M}
+    assert Importance().strata == 1
+
+
+def task(n=20):
+    """Four kinds of clients."""
+    rng = np.random.default_rng(0)
+    kinds = np.kron(np.eye(4), np.ones((n // 4, 10)))
+    centres = 5 * kinds + 0.1 * rng.standard_normal(kinds.shape)
+    return Quadratic(centres)
+
+
+WORK = LocalWork(steps=1, lr=0.5, batch=None)
+
+
+def test_asking_is_priced_by_the_ledger_and_stale_features_cost_nothing():
+    traces = {
+        how: simulate(
+            task(), scheme("hcsfed", m=4, strata=4, rate=0.5, features=how), rounds=5, work=WORK
+        )
+        for how in ("ask", "stale")
+    }
+    asked = [row for row in traces["ask"].ledger if row["purpose"] == "compressed_gradient"]
+    assert asked[0]["messages"] == 2 * 20 * 5
+    assert asked[0]["bytes_up"] == 20 * 5 * 20 * 4  # twenty features of four bytes
+    assert asked[0]["bytes_down"] == 20 * 5 * (16 + 4 * 40)  # the question and the model
+    assert [row["purpose"] for row in traces["stale"].ledger] == ["training"]
+
+
+@pytest.mark.parametrize("compression", ["groups", "projection"])
+def test_strata_are_the_kinds_of_clients(compression):
+    chooser = scheme("cluster", m=4, strata=4, rate=0.5, compression=compression)
+    trace = simulate(task(), chooser, rounds=10, work=WORK)
+    kinds = [sorted((trace.cohort(t).clients // 5).tolist()) for t in range(10)]
+    assert kinds == [[0, 1, 2, 3]] * 10
+    assert trace.pictures["strata_sizes"].sum() == 20
+    assert trace.pictures["allocation"].sum() == 4
+    assert trace.pictures["labels"].shape == (20,)
+
+
+def test_stale_features_end_in_the_same_strata():
+    trace = simulate(
+        task(), scheme("cluster", m=4, strata=4, rate=1.0, features="stale"), rounds=60, work=WORK
+    )
+    kinds = [sorted((trace.cohort(t).clients // 5).tolist()) for t in range(50, 60)]
+    assert kinds == [[0, 1, 2, 3]] * 10
+
+
+def test_before_anybody_was_seen_stale_is_uniform_and_the_unseen_are_explored():
+    federation = Federation.from_sizes([1] * 40)
+    chooser = ClusterNeyman(m=8, strata=8, features="stale")
+    state = chooser.start(federation, stream(0, "start"))
+    design = chooser.design(state, federation, Moment())
+    np.testing.assert_allclose(design.inclusion(), 8 / 40)
+    selector, rng = Selector(chooser, federation, seed=0), np.random.default_rng(0)
+    updates = rng.standard_normal((40, 12))
+    seen = set()
+    for _ in range(12):
+        chosen = selector.select().clients
+        seen |= set(chosen.tolist())
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+        np.testing.assert_allclose(selector.design().mean(), 1 / 40)
+    assert len(seen) >= 36  # 94 % of them by uniform sampling
+
+
+def test_the_next_round_starts_from_the_last_cohort():
+    chooser = Cluster(m=4, strata=4, rate=1.0)
+    federation = Federation.from_sizes([1] * 8)
+    selector = Selector(chooser, federation, seed=0)
+    updates = np.eye(8)
+    chosen = selector.select(ask=lambda ask: updates[ask.clients]).clients
+    selector.observe(Replies(chosen, {"update": updates[chosen]}))
+    state = selector.start()
+    assert sorted(map(tuple, state.centres)) == sorted(map(tuple, updates[chosen]))
+    assert state.seen.sum() == 4
+    few = Replies(chosen[:2], {"update": updates[chosen[:2]]})
+    again = chooser.observe(state, federation, None, few)  # two dropped out: old centres stay
+    assert again.centres is state.centres
+
+
+def test_clients_that_come_and_go_are_known_by_their_names():
+    chooser = Cluster(m=2, strata=2, rate=1.0, features="stale")
+    selector = Selector(chooser, Federation.from_sizes([1] * 3), seed=0)
+    chosen = selector.select().clients
+    selector.observe(Replies(chosen, {"update": np.eye(3)[chosen]}))
+    before = selector.start()
+    selector.update(Federation(sizes=[1] * 4, ids=[0, 2, 5, 7]))
+    state = selector.start()
+    assert state.seen.tolist() == [before.seen[0], before.seen[2], False, False]
+    np.testing.assert_array_equal(state.rows[1], before.rows[2])
+    np.testing.assert_allclose(selector.design().mean(), 0.25)
+
+
+def test_an_update_of_another_length_is_refused():
+    chooser = Cluster(m=1, strata=1, rate=1.0, features="stale")
+    selector = Selector(chooser, Federation.from_sizes([1] * 2), seed=0)
+    for length in (3, 4):
+        chosen = selector.select().clients
+        rows = Replies(chosen, {"update": np.ones((1, length))})
+        if length == 3:
+            selector.observe(rows)
+        else:
+            with pytest.raises(BadInput, match="another length"):
+                selector.observe(rows)
