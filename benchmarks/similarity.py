@@ -10,6 +10,9 @@
   round, so that the O(n**3) distances between rows are never computed; here they start from a
   projection, which changes nothing in the time of a round.
 * k-means of HCSFed, n = 100,000, 100 features, 10 strata: cold, and warm on moved features.
+* The same as whole rounds of the schemes: everything `clustered-similarity` does between the
+  answers of one round and the cohort of the next, nothing changed in place; and a round of
+  `hcsfed` from the features of all clients to the cohort, and from its updates to the state.
 
 Processor time, so that other work on the machine hardly counts; still, only the ratios within
 one run mean much.
@@ -23,11 +26,15 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from threadpoolctl import threadpool_limits
 
+from fedcohort import Federation, Replies, scheme
+from fedcohort.core import Cohort, Moment
+from fedcohort.core.streams import stream
 from fedcohort.maths.pouring import exact_masses, pour, split_large
 from fedcohort.maths.similarity import distances, refresh
 from fedcohort.maths.strata import kmeans
@@ -87,6 +94,26 @@ def in_place_round(
     refresh_rows_apart(rows_apart, matrix, changed, before, in_place=True)
 
 
+def scheme_round(
+    updates: np.ndarray, sizes: np.ndarray, changed: np.ndarray, known: tuple[np.ndarray, ...]
+) -> Callable[[], object]:
+    """From the answers of one round to the cohort of the next; the state is a value."""
+    chooser, federation = scheme("clustered-similarity", m=M), Federation.from_sizes(sizes)
+    state = chooser.start(federation, stream(0, "start"))
+    places = np.ix_(state.line, state.line)
+    state = replace(
+        state, kept=updates, recent=updates[:0], distances=known[0][places],
+        rows_apart=known[1][places],
+    )  # fmt: skip
+    cohort, replies = Cohort.equal(changed), Replies(changed, {"update": updates[changed]})
+
+    def work() -> object:
+        after = chooser.observe(state, federation, cohort, replies)
+        return chooser.design(after, federation, Moment()).draw(stream(0, "select"))
+
+    return work
+
+
 def thousand_clients() -> dict[str, float]:
     n, d = 1000, 10_000
     updates, changed = clustered_updates(n, d), np.arange(0, n, n // M)
@@ -105,6 +132,9 @@ def thousand_clients() -> dict[str, float]:
             lambda: in_place_round(matrix, rows_apart, updates, changed), 7
         ),
         "Ward, cut, pour": seconds(lambda: regroup(matrix, rows_apart, sizes), 7),
+        "clustered-similarity, a round": seconds(
+            scheme_round(updates, sizes, changed, (matrix, rows_apart)), 7
+        ),
     }
     theirs = found["pairwise (extrapolated)"] + found["Ward of rows, scipy"]
     again = found["all distances, one product"] + found["rows apart, one product"]
@@ -113,6 +143,7 @@ def thousand_clients() -> dict[str, float]:
     found["round, refreshed"] = found["refresh of distances and rows"] + found["Ward, cut, pour"]
     found["ratio: all anew"] = theirs / found["round, all anew"]
     found["ratio: refreshed"] = theirs / found["round, refreshed"]
+    found["ratio: clustered-similarity"] = theirs / found["clustered-similarity, a round"]
     return found
 
 
@@ -131,6 +162,8 @@ def ten_thousand_clients() -> dict[str, float]:
     )
     found["Ward, cut, pour"] = seconds(lambda: regroup(matrix, rows_apart, sizes), 1)
     found["round, refreshed"] = sum(list(found.values())[1:])
+    work = scheme_round(updates, sizes, changed, (matrix, rows_apart))
+    found["clustered-similarity, a round"] = seconds(work, 1)
     return found
 
 
@@ -155,6 +188,35 @@ def strata() -> dict[str, float]:
     }
 
 
+def hcsfed_round() -> dict[str, float]:
+    """Everything but the clients: 100,000 of them, d = 1,000, 100 features."""
+    n, rng = 100_000, np.random.default_rng(5)
+    features = rng.standard_normal((10, 100), dtype=np.float32)[np.arange(n) % 10]
+    features += rng.standard_normal(features.shape, dtype=np.float32)
+    moved = features + 0.1 * rng.standard_normal(features.shape, dtype=np.float32)
+    federation = Federation.from_sizes(rng.integers(1, 500, n))
+    chooser = scheme("hcsfed", m=100, strata=10)
+    cold = chooser.start(federation, stream(0, "start"))
+    cohort = chooser.given(features, federation, cold).draw(stream(0, "select"))
+    updates = rng.standard_normal((len(cohort), 1000), dtype=np.float32)
+    replies = Replies(cohort.clients, {"update": updates})
+    warm = replace(
+        chooser.observe(cold, federation, cohort, replies),
+        centres=chooser._centres(features[cohort.clients], cold),
+    )
+    found = {
+        "choose, cold": seconds(
+            lambda: chooser.given(features, federation, cold).draw(stream(0, "select")), 1
+        ),
+        "choose, warm": seconds(
+            lambda: chooser.given(moved, federation, warm).draw(stream(1, "select"))
+        ),
+        "observe": seconds(lambda: chooser.observe(warm, federation, cohort, replies)),
+    }
+    found["round, warm"] = found["choose, warm"] + found["observe"]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -164,6 +226,7 @@ def main() -> None:
             "Algorithm 2, n = 1,000, d = 10,000": thousand_clients(),
             "Algorithm 2, n = 10,000, d = 1,000": ten_thousand_clients(),
             "k-means, n = 100,000, 100 features, 10 strata": strata(),
+            "hcsfed, n = 100,000, 100 features, 10 strata, m = 100": hcsfed_round(),
         }
     if as_json:
         print(json.dumps(results, indent=2))
