@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -261,19 +262,32 @@ class Selector:
         store.save(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, ask: Answer | None = None) -> Selector:
-        """Go on where `save` left off."""
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        ask: Answer | None = None,
+        kind: type[Scheme[Any]] | None = None,
+    ) -> Selector:
+        """Go on where `save` left off; ``kind`` is the class of a scheme that is not installed."""
         header, arrays = store.load(path, KIND)
         try:
-            return cls._restored(header, arrays, ask)
+            return cls._restored(header, arrays, ask, kind)
         except (KeyError, TypeError, AttributeError) as error:
             raise BadCheckpoint(f"'{path}' does not hold a whole selector ({error}).") from None
 
     @classmethod
     def _restored(
-        cls, header: dict[str, Any], arrays: dict[str, Array], ask: Answer | None
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, Array],
+        ask: Answer | None,
+        kind: type[Scheme[Any]] | None,
     ) -> Selector:
-        scheme = scheme_by_name(header["scheme"], **header["parameters"])
+        build = partial(scheme_by_name, header["scheme"])
+        if kind is not None and kind.name == header["scheme"]:
+            build = partial(kind.build)
+        scheme = build(**header["parameters"])
         federation = Federation.restored(
             arrays["federation.parts"], arrays.get("federation.sizes"), header["ids"]
         )
