@@ -16,11 +16,14 @@ from typing import Any
 
 from fedcohort.core import store
 from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array
 from fedcohort.privacy.journal import exclusive
 from fedcohort.selector import Selector
 
 KIND = "flower-model"
+PATIENCE = 5.0
+"""Seconds to wait for another server to let go of the folder."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Keep a second server away for as long as this one runs."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with exclusive(self.path / "lock", patience=5.0):
+        with exclusive(self.path / "lock", PATIENCE):
             yield
 
     @property
@@ -70,9 +73,9 @@ class Folder:
             if old.name < self.model(selector.round - 1).name:  # keep two
                 old.unlink()
 
-    def load(self) -> tuple[Selector, dict[str, Any], dict[str, Array]]:
+    def load(self, kind: type[Scheme[Any]]) -> tuple[Selector, dict[str, Any], dict[str, Array]]:
         """The selector and what belongs to its round."""
-        selector = Selector.load(self.selector)
+        selector = Selector.load(self.selector, kind=kind)
         header, arrays = store.load(self.model(selector.round), KIND)
         if header["round"] != selector.round:
             raise BadCheckpoint(

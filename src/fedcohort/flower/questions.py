@@ -52,11 +52,19 @@ class Questions:
                 left_out |= new
                 log.warning("\t├──> without %d clients that do not answer", len(left_out))
                 if not session.selector.started:
-                    keys = [k for k in session.selector.federation.ids if k not in left_out]
-                    session.found(keys)
+                    session.left_out |= new
+                    session.found([k for k in session.federation.ids if k not in left_out])
+
+    def admit(self, new: list[Any]) -> None:
+        """Let new clients in; those who cannot answer what the scheme must know stay out."""
+        try:
+            self.session.admit(new, self.ask)
+        except (BadInput, TooFewClients) as error:
+            log.warning("\t├──> new clients cannot take part yet: %s", error)
+            self.session.left_out |= self._silent & set(new)
 
     def _available(self, left_out: set[Any]) -> Ints | None:
-        here, ids = self.session.available, self.session.selector.federation.ids
+        here, ids = self.session.available, self.session.federation.ids
         if not left_out:
             return here
         everyone = np.arange(len(ids)) if here is None else here
@@ -64,7 +72,7 @@ class Questions:
 
     def ask(self, ask: Ask) -> Array:
         """Put a question to exactly the clients it is meant for; one row per client."""
-        ids = self.session.selector.federation.ids
+        ids = self.session.federation.ids
         rows: dict[int, Array] = {}
         for client in ask.clients.tolist():
             known = self._heard.get(self._name(ask, ids[client]))

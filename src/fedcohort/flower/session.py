@@ -12,7 +12,9 @@ from flwr.serverapp import Grid
 
 from fedcohort.core import store
 from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
 from fedcohort.core.types import Array, Floats, Ints
@@ -67,6 +69,8 @@ class Session:
         self.folder, self.task, self.newcomers = folder, task, newcomers
         self.ledger = Ledger()
         self.memory: Any = None
+        self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
+        self._coming: Federation | None = None
 
     @property
     def begun(self) -> bool:
@@ -135,24 +139,33 @@ class Session:
 
     def newly_come(self) -> list[Any]:
         """Keys of clients that are there and not yet part of the federation."""
-        known = set(self.selector.federation.ids)
+        known = {*self.selector.federation.ids, *self.left_out}
         return sorted(set(self.population.nodes) - known)
 
-    def admit(self, new: list[Any], ask: Any) -> None:
-        """Let new clients take part from this round on."""
+    def admit(self, new: list[Any], ask: Answer) -> None:
+        """Let new clients take part from this round on, once the scheme knows what it must."""
         old = self.selector.federation
         federation = self.population.federation([*old.ids, *new])
         where = {key: i for i, key in enumerate(old.ids)}
         came_from = np.array([where.get(key, -1) for key in federation.ids], dtype=np.int64)
-        self.selector.update(federation, ask)
+        self._coming = federation
+        try:
+            self.selector.update(federation, ask)
+        finally:
+            self._coming = None
         self.attendance = self.attendance.moved(came_from)
         self.memory = self.estimator.start(federation.importance, self.layout.dimension)
         log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
 
     @property
+    def federation(self) -> Federation:
+        """Whom positions refer to: the clients, or those who are just being let in."""
+        return self._coming or self.selector.federation
+
+    @property
     def available(self) -> Ints | None:
         """Positions of those who are there; None for everyone."""
-        return self.population.present(self.selector.federation)
+        return self.population.present(self.federation)
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -179,7 +192,7 @@ class Session:
         self, clients: Ints, content: Callable[[int], RecordDict], message_type: str
     ) -> list[Letter]:
         """Messages to those of the clients that are there."""
-        ids, nodes = self.selector.federation.ids, self.population.nodes
+        ids, nodes = self.federation.ids, self.population.nodes
         return [
             Letter(
                 client,
@@ -218,7 +231,7 @@ class Session:
         self.take(initial)
         if self.folder is None or not self.folder.holds_run:
             return initial
-        selector, header, arrays = self.folder.load()
+        selector, header, arrays = self.folder.load(type(self.scheme))
         if str(selector.scheme) != str(self.scheme):
             raise BadInput(
                 f"'{self.folder.path}' holds a run of {selector.scheme}; this is {self.scheme}. "

@@ -235,7 +235,7 @@ class CohortStrategy(Strategy):
         cohort = session.selector.pending  # of a server that died before this round was over
         if cohort is None:
             if session.newcomers and (new := session.newly_come()):
-                session.admit(new, questions.ask)
+                questions.admit(new)
             cohort = questions.choose()
             session.chosen()
         self._training = Training(

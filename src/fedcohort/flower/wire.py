@@ -148,8 +148,9 @@ def weight_of(content: RecordDict) -> int:
 def _value_bytes(value: object) -> int:
     if isinstance(value, str | bytes):
         return len(value)
-    if isinstance(value, list):
-        return sum(_value_bytes(each) for each in value)
+    if isinstance(value, list):  # all of one kind
+        texts = bool(value) and isinstance(value[0], str | bytes)
+        return sum(map(len, value)) if texts else 8 * len(value)
     return 8
 
 
