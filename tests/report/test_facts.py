@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedcohort import Comparison
+from fedcohort import Comparison, report
 from fedcohort.core.errors import BadParameter
-from fedcohort.report import facts
+from fedcohort.report import facts, figures, figures_clients, page
 from fedcohort.report.measures import ACCURACY
 
 
@@ -94,6 +94,48 @@ def test_the_ledger_is_a_mean_over_seeds(make):
     table = facts.ledger(Comparison((first, comparison.traces[1]), {}))
     assert table["purpose"].tolist() == ["training", "loss"]
     assert table["messages"].tolist() == [120, 5]
+    assert table["epsilon"].isna().all()
+
+
+def test_what_the_server_learns_is_what_the_scheme_declares(make):
+    table = facts.disclosures(make(("a",)))
+    assert {"size", "participation", "update"} <= set(table["what"])
+    stranger = {**make().traces[0].settings, "scheme": "of somebody else"}
+    trace = replace(make().traces[0], settings=stranger)
+    assert facts.disclosures(Comparison((trace,), {})).empty
+
+
+def centralised(comparison, label):
+    """The runs of a label as centralised training leaves them: nobody took part."""
+    none, nobody = np.zeros(20, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    changes = {
+        "cohort_ends": none, "cohort_clients": nobody, "cohort_weights": np.zeros(0),
+        "cohort_draws": nobody, "bytes_down": none, "bytes_up": none, "messages": none,
+        "accuracy": np.full(20, 0.99),
+    }  # fmt: skip
+    return Comparison(
+        tuple(replace(t, **changes) if t.label == label else t for t in comparison.traces),
+        comparison.settings,
+    )
+
+
+def test_centralised_training_is_a_yardstick_and_no_winner(make, tmp_path):
+    comparison = centralised(make(("centralised", "md", "uniform")), "centralised")
+    table = facts.summary(comparison)
+    assert table["scheme"].tolist()[-1] == "centralised"
+    assert table["chooses"].tolist() == [True, True, False]
+    assert table["difference"].iloc[-1] > 0
+    assert np.isnan(table["gini"].iloc[-1])
+    text = page.page(comparison)
+    assert "centralised reaches" not in text
+    assert "Cheapest" in text
+    for drawing in (figures.weight_ratio(comparison), figures_clients.lorenz(comparison)):
+        names = [trace.get("name") for trace in drawing.traces]
+        assert "md" in names
+        assert "centralised" not in names
+    assert report.write_pictures(comparison, tmp_path, formats=("svg",))
+    alone = centralised(make(("centralised",)), "centralised")
+    assert "reaches a test accuracy of 99.0 %" in page.page(alone)
 
 
 def test_settings_say_once_what_is_common(make):

@@ -3,6 +3,7 @@ import pytest
 
 from fedcohort import scheme, simulate
 from fedcohort.report import weights
+from fedcohort.report.rebuilt import federation_of, law_of
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.tasks import Quadratic
 from fedcohort.theory.moments import moments
@@ -19,7 +20,7 @@ def run(name, rounds=400, seeds=2, **parameters):
 def test_theory_is_that_of_the_scheme_and_what_is_measured_is_near(name):
     comparison = run(name, **({} if name == "full" else {"m": 2}))
     row = weights.weight_table(comparison).iloc[0]
-    exact = moments(weights.law_of(comparison.traces[0]))
+    exact = moments(law_of(comparison.traces[0]))
     assert row.variance_theory == exact.sigma
     assert row.distinct_theory == exact.expected_distinct
     assert row.sum_theory == pytest.approx(1)
@@ -31,7 +32,7 @@ def test_theory_is_that_of_the_scheme_and_what_is_measured_is_near(name):
 
 def test_the_wrong_law_would_be_noticed():
     comparison = run("md", m=2)
-    federation = weights.federation_of(comparison.traces[0])
+    federation = federation_of(comparison.traces[0])
     wrong = moments(scheme("uniform", m=2).law(federation))
     row = weights.weight_table(comparison).iloc[0]
     assert row.distinct != pytest.approx(wrong.expected_distinct, abs=0.1)
@@ -45,15 +46,15 @@ def test_bias_is_seen():
 
 
 def test_no_theory_where_the_law_is_not_known(make):
-    assert weights.law_of(run("optimal", m=2, rounds=3).traces[0]) is None
+    assert law_of(run("optimal", m=2, rounds=3).traces[0]) is None
     settings = {**make().traces[0].settings, "scheme": "of somebody else"}
-    assert weights.law_of(make(settings=None).traces[0]) is not None
+    assert law_of(make(settings=None).traces[0]) is not None
     strange = make(("x",), seeds=1).traces[0]
     object.__setattr__(strange, "settings", settings)
-    assert weights.law_of(strange) is None
+    assert law_of(strange) is None
     away = {**make().traces[0].settings, "availability": {"name": "random"}}
     object.__setattr__(strange, "settings", away)
-    assert weights.law_of(strange) is None
+    assert law_of(strange) is None
     table = weights.weight_table(Comparison((strange,), {}))
     assert np.isnan(table["variance_theory"][0])
 

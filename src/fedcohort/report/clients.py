@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.report.measures import choosing
 from fedcohort.report.thin import bucket_edges
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def participation(comparison: Comparison) -> pd.DataFrame:
     """One row per scheme and client: in how many rounds it took part, mean over seeds."""
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         traces = comparison.of(label)
         counts = np.stack([trace.participation for trace in traces])  # (s, n)
         parts.append(
@@ -47,7 +48,7 @@ def participation_histogram(comparison: Comparison, bins: int = 24) -> pd.DataFr
     width = max(1, -(-(top + 1) // bins))  # whole rounds
     edges = np.arange(0, top + width + 1, width)
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         counts = [np.histogram(trace.participation, edges)[0] for trace in comparison.of(label)]
         parts.append(
             pd.DataFrame(
@@ -70,7 +71,7 @@ def lorenz(comparison: Comparison, points: int = 101) -> pd.DataFrame:
     """
     grid = np.linspace(0, 1, points)
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         curves = [
             _lorenz(trace.participation.astype(np.float64), grid) for trace in comparison.of(label)
         ]
@@ -137,7 +138,7 @@ def labels_over_rounds(comparison: Comparison) -> pd.DataFrame:
     task has no labels.
     """
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         traces = [trace for trace in comparison.of(label) if trace.label_histograms.shape[1]]
         if traces:
             length = min(trace.rounds for trace in traces)
@@ -196,7 +197,7 @@ def loss_quantiles(comparison: Comparison, points: int = 101) -> pd.DataFrame:
     """The losses of the clients under the last model, from best to worst, means over seeds."""
     grid = np.linspace(0, 1, points)
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         curves = [np.quantile(trace.client_losses, grid) for trace in comparison.of(label)]
         parts.append(
             pd.DataFrame({"scheme": label, "clients": grid, "loss": np.mean(curves, axis=0)})

@@ -13,7 +13,17 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
-from fedcohort.report.measures import ACCURACY, Measure, best, drawn, final, measured, stacked
+from fedcohort.report.measures import (
+    ACCURACY,
+    Measure,
+    best,
+    choosing,
+    drawn,
+    final,
+    measured,
+    stacked,
+)
+from fedcohort.report.rebuilt import scheme_of
 from fedcohort.report.significance import Paired, holm, paired
 
 if TYPE_CHECKING:
@@ -47,6 +57,9 @@ def target_of(comparison: Comparison, target: float | None = None) -> float | No
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
     """One row per scheme, the best first: level, spread, gap to the best, costs, fairness.
 
+    Runs in which nobody is chosen (``chooses`` is False: centralised training) come last, as
+    a yardstick; they do not compete.
+
     ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
     both are means over seeds, with their standard deviation beside. ``difference``, ``low``,
     ``high`` and ``p`` compare with the scheme in the first row, paired by seed (see
@@ -58,8 +71,9 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     goal = target_of(comparison, target)
     rows = [_scheme_row(comparison.of(label), label, measure, goal) for label in comparison.labels]
     table = pd.DataFrame(rows)
+    table["chooses"] = table["scheme"].isin(choosing(comparison))
     table = table.sort_values(
-        "final", ascending=not measure.higher, kind="stable", na_position="last"
+        ["chooses", "final"], ascending=[False, not measure.higher], kind="stable"
     )
     table = table.reset_index(drop=True)
     tests = pairwise(comparison, [str(table["scheme"][0])]).drop(columns="reference")
@@ -106,10 +120,19 @@ def _scheme_row(
         "seconds": float(np.mean([total[-1] for total in seconds])),
         "bytes": float(np.mean([total[-1] for total in weight])),
         "messages": float(np.mean([trace.messages.sum() for trace in traces])),
+        **_fairness(traces),
+        "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
+    }
+
+
+def _fairness(traces: Sequence[Trace]) -> dict[str, float]:
+    """Jain and Gini of the participation, and how many never took part; NaN if nobody did."""
+    if not any(len(trace.cohort_clients) for trace in traces):
+        return dict.fromkeys(("jain", "gini", "never"), np.nan)
+    return {
         "jain": float(np.mean([trace.jain for trace in traces])),
         "gini": float(np.mean([trace.gini for trace in traces])),
         "never": float(np.mean([(trace.participation == 0).sum() for trace in traces])),
-        "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
     }
 
 
@@ -195,15 +218,30 @@ def ledger(comparison: Comparison) -> pd.DataFrame:
         purposes = dict.fromkeys(row["purpose"] for trace in traces for row in trace.ledger)
         for purpose in purposes:
             booked = [row for trace in traces for row in trace.ledger if row["purpose"] == purpose]
+            spent = [row["epsilon"] for row in booked if row.get("epsilon") is not None]
             counts = {
                 name: sum(row[name] for row in booked) / len(traces)
                 for name in ("messages", "bytes_down", "bytes_up")
             }
-            rows.append(
-                {"scheme": label, "purpose": purpose, **counts, "discloses": booked[0]["discloses"]}
-            )
-    columns = ["scheme", "purpose", "messages", "bytes_down", "bytes_up", "discloses"]
+            says = {"discloses": booked[0]["discloses"], "epsilon": max(spent, default=np.nan)}
+            rows.append({"scheme": label, "purpose": purpose, **counts, **says})
+    columns = ["scheme", "purpose", "messages", "bytes_down", "bytes_up", "discloses", "epsilon"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def disclosures(comparison: Comparison) -> pd.DataFrame:
+    """What the server learns of every client, scheme by scheme, as the scheme declares it.
+
+    ``epsilon`` is what a private answer spends over the whole run; NaN: nothing is promised.
+    """
+    rows = []
+    for label in comparison.labels:
+        trace = comparison.of(label)[0]
+        scheme = scheme_of(trace)
+        for told in () if scheme is None else scheme.disclosures(trace.rounds):
+            rows.append((label, told.what, told.when, told.discloses, told.epsilon))
+    columns = ["scheme", "what", "when", "discloses", "epsilon"]
+    return pd.DataFrame(rows, columns=columns).astype({"epsilon": float})
 
 
 def settings(comparison: Comparison) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedcohort.report import clients, facts, weights
 from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
-from fedcohort.report.measures import LINES, Measure, drawn, measured, stacked, window
+from fedcohort.report.measures import LINES, Measure, drawn, measured, numbered, stacked, window
 from fedcohort.report.styles import LIGHT, style
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ def cost(comparison: Comparison) -> Drawing:
         for spent, unit in (("bytes", "%{x:.3s}B"), ("seconds", "%{x:.3s} s")):
             hover = f"{unit}<br>{measure.words} %{{y{form}}}"
             x, y = rows[spent].to_numpy(), rows["mean"].to_numpy()
+            if not x.any():  # centralised training sends nothing; a logarithm has no 0
+                continue
             traces.append(line(index, label, x, y, hover, spent=spent))
     return Drawing(
         "cost",
@@ -150,7 +152,7 @@ def _over_rounds(
     comparison: Comparison, table: pd.DataFrame, column: str, title: str, caption: str, axis: str
 ) -> Drawing:
     traces = []
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         x, y = rows["round"].to_numpy(), rows[column].to_numpy(dtype=np.float64)
         there = np.isfinite(y)
@@ -254,13 +256,13 @@ def weight_ratio(comparison: Comparison) -> Drawing:
     table = table.assign(ratio=table["mean"] / table["importance"])
     quantiles = table.groupby("scheme", sort=False)["ratio"].quantile([0, 0.25, 0.5, 0.75, 1])
     traces = []
-    names = [name_of(label) for label in comparison.labels]
-    for index, label in enumerate(comparison.labels):
+    names = [name_of(label) for _, label in numbered(comparison)]
+    for index, label in numbered(comparison):
         low, q1, middle, q3, high = quantiles[label].to_numpy()
         colour = LIGHT[style(index).colour]
         traces.append(
             {
-                "type": "box", "orientation": "h", "name": names[index], "y": [names[index]],
+                "type": "box", "orientation": "h", "name": name_of(label), "y": [name_of(label)],
                 "lowerfence": [low], "q1": [q1], "median": [middle], "q3": [q3],
                 "upperfence": [high], "line": {"color": colour, "width": 2},
                 "meta": meta("box", index),

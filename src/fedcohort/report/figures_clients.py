@@ -11,6 +11,7 @@ import pandas as pd
 from fedcohort.core.types import Array, Floats
 from fedcohort.report import clients
 from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta
+from fedcohort.report.measures import choosing, numbered
 from fedcohort.report.thin import bucket_edges, means
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ TABLE_ROWS = 400
 
 def heat(comparison: Comparison) -> Drawing:
     """Client x round: who took part when."""
-    labels = comparison.labels
+    labels = choosing(comparison)
     traces = []
     for index, label in enumerate(labels):
         trace = comparison.of(label)[0]
@@ -66,7 +67,7 @@ def histogram(comparison: Comparison) -> Drawing:
     """How many clients took part how often."""
     table = clients.participation_histogram(comparison)
     traces = []
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = _around_what_is_there(table[table["scheme"] == label])
         middle = (rows["from"] + rows["to"]).to_numpy() / 2
         span = rows["from"].astype(str) + " to " + rows["to"].astype(str)
@@ -105,14 +106,14 @@ def lorenz(comparison: Comparison) -> Drawing:
             "meta": meta("guide"),
         }
     ]  # fmt: skip
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         hover = "The least chosen %{x:.0%} of clients<br>have %{y:.1%} of all participations"
         x, y = rows["clients"].to_numpy(), rows["participations"].to_numpy()
         traces.append(line(index, label, x, y, hover))
     fairness = [
         (label, float(np.mean([t.jain for t in runs])), float(np.mean([t.gini for t in runs])))
-        for label in comparison.labels
+        for label in choosing(comparison)
         for runs in (comparison.of(label),)
     ]
     return Drawing(
@@ -141,7 +142,7 @@ def losses(comparison: Comparison) -> Drawing:
     """The loss of every client under the last model, from best to worst served."""
     table = clients.loss_quantiles(comparison)
     traces = []
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         hover = "%{x:.0%} of clients have a loss<br>of at most %{y:.4g}"
         traces.append(

@@ -59,6 +59,25 @@ def measured(comparison: Comparison) -> tuple[Measure, ...]:
     ) or (TRAIN_LOSS,)
 
 
+def choosing(comparison: Comparison) -> tuple[str, ...]:
+    """The schemes in whose runs anybody took part: all but centralised training.
+
+    Where nobody ever took part in anything, all of them.
+    """
+    labels = tuple(
+        label
+        for label in comparison.labels
+        if any(len(trace.cohort_clients) for trace in comparison.of(label))
+    )
+    return labels or comparison.labels
+
+
+def numbered(comparison: Comparison) -> list[tuple[int, str]]:
+    """The same with the position of each among all, which decides its colour."""
+    wanted = set(choosing(comparison))
+    return [(i, label) for i, label in enumerate(comparison.labels) if label in wanted]
+
+
 def stacked(traces: Sequence[Trace], measure: Measure) -> tuple[Floats, Floats]:
     """The evaluated rounds (E,), counted from 1, and the curves of the seeds (s, E)."""
     length = min(trace.rounds for trace in traces)

@@ -188,7 +188,7 @@ def _sections(
     sections = [
         _Section("result", "Result", (_result(c, table, target, tested),)),
         _Section("curves", "Progress", (_chips(c), figures.progress(c, target))),
-        _Section("cost", "Cost", (figures.cost(c), _ledger(c))),
+        _Section("cost", "Cost", (figures.cost(c), _ledger(c), _disclosures(c))),
         _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
         _Section("labels", "Labels", (figures.labels(c),)),
         _Section("weights", "Weights", weights),
@@ -233,24 +233,39 @@ def _ledger(comparison: Comparison) -> str:
     for name in ("bytes_down", "bytes_up"):
         table[name] = [byte_count(value) for value in table[name]]
     table["messages"] = [f"{value:,.0f}" for value in table["messages"]]
-    shown = table.rename(
-        columns={"bytes_down": "to clients", "bytes_up": "to server", "discloses": "server learns"}
+    return _panel(
+        "Ledger: what was sent",
+        "Mean per run over seeds. A question costs messages and tells the server something about "
+        "every client it is put to.",
+        table.rename(columns={"bytes_down": "to clients", "bytes_up": "to server"}),
     )
+
+
+def _disclosures(comparison: Comparison) -> str:
+    return _panel(
+        "What the server learns",
+        "As every scheme declares it. Epsilon is what the answers of one client spend of its "
+        "privacy over the whole run; a dash is no promise.",
+        facts.disclosures(comparison),
+    )
+
+
+def _panel(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:
+    """A box with a table."""
+    shown = table.rename(columns={"discloses": "server learns"})
     return (
-        '<div class="panel"><h3>Ledger: what was sent, and what the server learns</h3>'
-        '<p class="lead">Mean per run over seeds. A question costs messages and tells the server '
-        "something about every client it is put to.</p>"
-        '<div class="scroll" role="region" aria-label="Ledger" tabindex="0">'
+        f'<div class="panel">{before}<h3>{escape(title)}</h3><p class="lead">{escape(lead)}</p>'
+        f'<div class="scroll" role="region" aria-label="{escape(title)}" tabindex="0">'
         f"{plain_table(shown)}</div></div>"
     )
 
 
 def _worst(comparison: Comparison) -> str:
     table = clients.worst_clients(comparison, 5)
-    return (
-        '<div class="panel"><h3>The five clients served worst, scheme by scheme</h3>'
-        '<div class="scroll" role="region" aria-label="Worst clients" tabindex="0">'
-        f"{plain_table(table.rename(columns={'rounds': 'rounds taken part in'}))}</div></div>"
+    return _panel(
+        "The five clients served worst, scheme by scheme",
+        "Losses of the last model on the clients' own data, mean over seeds.",
+        table.rename(columns={"rounds": "rounds taken part in"}),
     )
 
 
@@ -258,11 +273,10 @@ def _settings(comparison: Comparison) -> str:
     command = comparison.settings.get("command")
     again = f"<h3>To repeat</h3><pre>{escape(str(command))}</pre>" if command else ""
     table = facts.settings(comparison)
-    shown = table[~((table["of"] == "comparison") & (table["setting"] == "command"))]
-    return (
-        f'<div class="panel">{again}<h3>Everything that decided these runs</h3>'
-        '<p class="lead">Equal seeds start from the same model and give a client the same '
-        "mini-batches whoever chose it, so differences between schemes are paired.</p>"
-        '<div class="scroll wide" role="region" aria-label="Settings" tabindex="0">'
-        f"{plain_table(shown)}</div></div>"
+    return _panel(
+        "Everything that decided these runs",
+        "Equal seeds start from the same model and give a client the same mini-batches whoever "
+        "chose it, so differences between schemes are paired.",
+        table[~((table["of"] == "comparison") & (table["setting"] == "command"))],
+        again,
     )

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fedcohort.report import clients, facts
-from fedcohort.report.measures import LINES, Measure, measured, rolling, window
+from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered, rolling, window
 from fedcohort.report.styles import LIGHT, style
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def _progress(
 def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
     axes, table = figure.subplots(), facts.curves(comparison, measure, "rolling")
     for index, label in enumerate(comparison.labels):
-        rows = table[table["scheme"] == label]
+        rows = table[(table["scheme"] == label) & (table["bytes"] > 0)]
+        if rows.empty:  # centralised training sends nothing
+            continue
         _line(axes, index, label, rows["bytes"].to_numpy(), rows["mean"].to_numpy())
     axes.set(xlabel="Bytes, both directions", ylabel=measure.words.capitalize(), xscale="log")
     _legend(figure, axes, len(comparison.labels))
@@ -143,35 +145,35 @@ def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
 def _lorenz(figure: Figure, comparison: Comparison) -> None:
     axes, table = figure.subplots(), clients.lorenz(comparison)
     axes.plot([0, 1], [0, 1], color="#777777", linestyle=":", linewidth=0.8)
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         _line(axes, index, label, rows["clients"].to_numpy(), rows["participations"].to_numpy())
     axes.set(xlabel="Share of clients", ylabel="Share of participations")
-    _legend(figure, axes, len(comparison.labels))
+    _legend(figure, axes, len(choosing(comparison)))
 
 
 def _labels(figure: Figure, comparison: Comparison) -> None:
     axes, table = figure.subplots(), clients.labels_over_rounds(comparison)
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label].dropna(subset=["distance"])
         y = rows["distance"].to_numpy(dtype=float)
         _line(axes, index, label, rows["round"].to_numpy(), rolling(y, window(len(y))))
     axes.set(xlabel="Round", ylabel="Label distance")
-    _legend(figure, axes, len(comparison.labels))
+    _legend(figure, axes, len(choosing(comparison)))
 
 
 def _losses(figure: Figure, comparison: Comparison) -> None:
     axes, table = figure.subplots(), clients.loss_quantiles(comparison)
-    for index, label in enumerate(comparison.labels):
+    for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         _line(axes, index, label, rows["clients"].to_numpy(), rows["loss"].to_numpy())
     axes.set(xlabel="Share of clients", ylabel="Client's loss")
-    _legend(figure, axes, len(comparison.labels))
+    _legend(figure, axes, len(choosing(comparison)))
 
 
 def _heat(figure: Figure, comparison: Comparison) -> None:
     """One small map per scheme, three in a row."""
-    labels = comparison.labels
+    labels = choosing(comparison)
     rows = -(-len(labels) // 3)
     width, _ = figure.get_size_inches()
     figure.set_size_inches(width, 0.3 + 0.85 * rows)

@@ -12,7 +12,7 @@ from fedcohort.report import facts
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.styles import swatch
-from fedcohort.report.words import amount, byte_count, duration, p_value
+from fedcohort.report.words import amount, byte_count, duration, p_value, ratio, short
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -55,12 +55,12 @@ def _columns(
          lambda row: (byte_count(row.bytes), row.bytes)),
         ("Time", "Choosing and training, whole run",
          lambda row: (duration(row.seconds), row.seconds)),
-        ("Gini", "Of participation: 0 is even", lambda row: (f"{row.gini:.2f}", row.gini)),
-        ("Jain", "Of participation: 1 is even", lambda row: (f"{row.jain:.2f}", row.jain)),
+        ("Gini", "Of participation: 0 is even", lambda row: (ratio(row.gini), row.gini)),
+        ("Jain", "Of participation: 1 is even", lambda row: (ratio(row.jain), row.jain)),
         ("Never chosen", "Clients that never took part",
-         lambda row: (f"{row.never:.3g}", row.never)),
+         lambda row: (short(row.never), row.never)),
         ("Worst loss", "Loss of the client that the last model serves worst",
-         lambda row: (f"{row.worst_loss:.3g}", row.worst_loss)),
+         lambda row: (short(row.worst_loss), row.worst_loss)),
     ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.
         "summary": facts.summary(comparison, target),
         "pairwise": facts.pairwise(comparison),
         "ledger": facts.ledger(comparison),
+        "disclosures": facts.disclosures(comparison),
         "settings": facts.settings(comparison),
         "participation": clients.participation(comparison),
         "participation_histogram": clients.participation_histogram(comparison),

@@ -29,6 +29,7 @@ class Card:
 def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     """One sentence: who won, and by how much."""
     measure = measured(comparison)[0]
+    table = table[table["chooses"]]
     first = table.iloc[0]
     seeds = counted(first.seeds, "seed")
     spread = "" if np.isnan(first.final_sd) else f" ± {measure.gap(first.final_sd).lstrip('+')}"
@@ -48,10 +49,12 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:
     """Whether the gap to the next is more than chance, said plainly."""
+    rivals = len(table) - 1  # centralised training included, as in Holm's correction
+    table = table[table["chooses"]]
     if len(table) == 1:
         return "There is one scheme, so there is nothing to compare it with."
     measure, second = measured(comparison)[0], table.iloc[1]
-    rivals, pairs = len(table) - 1, int(np.nan_to_num(second.pairs))
+    pairs = int(np.nan_to_num(second.pairs))
     if pairs < 2:
         return f"With {pairs} shared seed nobody can say whether the gap is chance: run more seeds."
     floor = min(1.0, smallest_p(pairs) * rivals)
@@ -69,7 +72,7 @@ def chance(comparison: Comparison, table: pd.DataFrame) -> str:
     return (
         f"The gap to {second.scheme} {verdict} (exact paired test over {pairs} seeds, "
         f"{p_is(second.p_holm)} after Holm's correction; 95 % interval {interval}). "
-        f"{table.scheme[0]} is ahead by more than chance of {beaten} of {rivals} others."
+        f"{table.scheme[0]} is ahead by more than chance of {beaten} of {len(table) - 1} others."
     )
 
 
@@ -85,6 +88,7 @@ def _interval(measure: Measure, row: Any) -> str:
 def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Card]:
     """The answers at a glance."""
     measure, goal = measured(comparison)[0], target_of(comparison, target)
+    table = table[table["chooses"]]
     first = table.iloc[0]
     out = [
         Card("Which scheme won?", str(first.scheme), f"{measure.words} {measure.text(first.final)}")
@@ -99,11 +103,11 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
         out.append(Card(f"Cheapest to {goal:.0%}?", str(cheap.scheme), bytes_))
     elif goal is not None:
         out.append(Card(f"First to {goal:.0%}?", "none", "no scheme got there in half of its runs"))
-    even = table.loc[table["gini"].idxmin()]
-    out.append(
-        Card("Chose most evenly?", str(even.scheme), f"Gini {even.gini:.2f}, Jain {even.jain:.2f}")
-    )
-    out.append(_left_out(comparison, table))
+    if table["gini"].notna().any():
+        even = table.loc[table["gini"].idxmin()]
+        fair = f"Gini {even.gini:.2f}, Jain {even.jain:.2f}"
+        out.append(Card("Chose most evenly?", str(even.scheme), fair))
+        out.append(_left_out(comparison, table))
     kind = table.loc[table["worst_loss"].idxmin()]
     out.append(
         Card("Kindest to its worst client?", str(kind.scheme), f"loss {kind.worst_loss:.3g}")

@@ -14,7 +14,7 @@ from rich.text import Text
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.measures import measured
 from fedcohort.report.story import chance, headline
-from fedcohort.report.words import amount, byte_count, duration, p_value
+from fedcohort.report.words import amount, byte_count, duration, p_value, ratio
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -68,6 +68,6 @@ def summary_table(
             amount(row.rounds_to_target),
             byte_count(row.bytes_to_target),
             duration(row.seconds),
-            f"{row.gini:.2f}",
+            ratio(row.gini),
         )
     return table

@@ -9,40 +9,13 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.design import Design
-from fedcohort.core.errors import FedcohortError
-from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats
-from fedcohort.schemes import scheme as scheme_by_name
-from fedcohort.selector import Selector
+from fedcohort.report.measures import choosing
+from fedcohort.report.rebuilt import law_of
 from fedcohort.theory.moments import Moments, moments
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
-
-
-def law_of(trace: Trace) -> Design | None:
-    """The law of every cohort of a run, rebuilt from its settings; None where there is none.
-
-    There is one where the scheme neither asks nor listens (so that all rounds are alike) and
-    everyone is always available.
-    """
-    if trace.settings.get("availability", {}).get("name", "always") != "always":
-        return None
-    try:
-        scheme = scheme_by_name(trace.scheme, **dict(trace.settings.get("parameters", {})))
-        if scheme.asks or scheme.listens:
-            return None
-        return Selector(scheme, federation_of(trace), trace.seed).design()
-    except (FedcohortError, TypeError):  # a scheme of somebody else's, or of another version
-        return None
-
-
-def federation_of(trace: Trace) -> Federation:
-    """The clients of a run, as its scheme saw them."""
-    total = int(trace.sizes.sum())
-    if total and np.allclose(trace.importance, trace.sizes / total, rtol=0, atol=1e-12):
-        return Federation(sizes=trace.sizes)  # exact integers where there are any
-    return Federation(importance=trace.importance, sizes=trace.sizes)
 
 
 def weight_matrix_moments(traces: Sequence[Trace]) -> tuple[Floats, Floats]:
@@ -65,7 +38,7 @@ def weight_table(comparison: Comparison) -> pd.DataFrame:
     for an unbiased scheme and stays for a biased one; ``bias_theory`` is its limit.
     """
     rows = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         traces = comparison.of(label)
         sums = np.concatenate([trace.weight_sum for trace in traces])
         mean, variance = weight_matrix_moments(traces)
@@ -105,7 +78,7 @@ def _theory(law: Design | None, importance: Floats) -> dict[str, float]:
 def client_weights(comparison: Comparison) -> pd.DataFrame:
     """One row per scheme and client: importance, mean weight and its standard error, variance."""
     parts = []
-    for label in comparison.labels:
+    for label in choosing(comparison):
         traces = comparison.of(label)
         mean, variance = weight_matrix_moments(traces)
         rounds = sum(trace.rounds for trace in traces)

@@ -25,6 +25,24 @@ def counted(value: float, thing: str) -> str:
     return f"{amount(value)} {thing}{'' if value == 1 else 's'}"
 
 
+def ratio(value: float) -> str:
+    """A number in [0, 1], or a dash.
+
+    >>> ratio(0.123), ratio(float("nan"))
+    ('0.12', '–')
+    """
+    return f"{value:.2f}" if math.isfinite(value) else NOTHING
+
+
+def short(value: float) -> str:
+    """Three digits, or a dash.
+
+    >>> short(1.2345), short(float("nan"))
+    ('1.23', '–')
+    """
+    return f"{value:.3g}" if math.isfinite(value) else NOTHING
+
+
 def byte_count(value: float) -> str:
     """Bytes in decimal units.
 
