@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, cast
@@ -240,8 +239,10 @@ class FedSamplingNaive(Scheme[NoState]):
         return (ALL, TRAINING)
 
 
-def _possible(rows: Iterable[Any], report: SizeReport) -> Ints:
+def _possible(rows: Array, report: SizeReport) -> Ints:
     """The answers that an honest client can give; all else is no answer."""
     allowed = report.answers
+    if rows.dtype.kind == "i":
+        return np.where((rows >= allowed.start) & (rows < allowed.stop), rows, NO_ANSWER)
     given = [int(row) if is_real(row) and row in allowed else NO_ANSWER for row in rows]
     return np.array(given, dtype=np.int64)
