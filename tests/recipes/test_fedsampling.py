@@ -86,7 +86,7 @@ def test_the_printed_setting_is_not_usable() -> None:
 def test_a_figure_in_small(
     figure: object, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
-    monkeypatch.setattr(fedsampling, "Setting", lambda: SMALL)
+    monkeypatch.setattr(fedsampling, "Setting", lambda **_: SMALL)
     monkeypatch.setattr(fedsampling, "SIGMAS", (0.5, 1.0))
     outcome = figure(0, 1)  # type: ignore[operator]
     assert len(outcome.verdicts) >= 5
@@ -96,7 +96,7 @@ def test_a_figure_in_small(
 
 
 def test_figure_6_in_small(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(fedsampling, "Setting", lambda rounds: replace(SMALL, rounds=2))
+    monkeypatch.setattr(fedsampling, "Setting", lambda **_: replace(SMALL, rounds=2))
     monkeypatch.setattr(fedsampling, "published_setting", lambda: alike(
         Table.of({"a": [1.0], "b": [1.0]}), "a", "b", ""))  # fmt: skip
     outcome = fedsampling.figure_6(0, 1)

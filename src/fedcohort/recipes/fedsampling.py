@@ -88,7 +88,7 @@ SHOWN = (
 
 def figure_4(seed: int = 0, repetitions: int | None = None) -> Outcome:
     """The same as sizes become more unequal."""
-    setting, results = Setting(), dict[str, list[float]]()
+    setting, results = Setting(rounds=100), dict[str, list[float]]()
     for sigma in SIGMAS:
         for repetition in _seeds(seed, repetitions):
             runs = methods(setting, long_tail(setting, sigma, repetition))
@@ -163,7 +163,7 @@ WAYS = {"paper": "every-round", "levels": "never"}
 
 def figure_6(seed: int = 0, repetitions: int | None = None) -> Outcome:
     """Accuracy against epsilon and M, for the paper's mechanism and for levels."""
-    base, results = Setting(rounds=100), dict[str, list[float]]()
+    base, results = Setting(clients=300, rounds=80), dict[str, list[float]]()
     errors: dict[str, list[tuple[float, float]]] = {}
     for repetition in _seeds(seed, repetitions):
         task = long_tail(base, 2.0, repetition)
