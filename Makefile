@@ -40,5 +40,9 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev  ## ratios side by side in one run
 	for script in benchmarks/*.py; do echo "== $$script"; OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
 
+screenshot: demo  ## the picture in the README
+	$(MAKE) $(VENV)/.installed-dev
+	$(BIN)/python docs/screenshot.py $(RUNS)/demo docs/images/report.png
+
 clean:
 	rm -rf $(VENV) $(RUNS) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort import scheme
 from fedcohort.cli import main
-from fedcohort.cli.compare import disclosed
+from fedcohort.cli.running import disclosed
 
 
 def test_what_the_server_learns_is_said_per_scheme() -> None:

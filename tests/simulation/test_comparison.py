@@ -113,3 +113,8 @@ def test_labels_show_what_differs() -> None:
 def test_bad_seeds(bad: Any) -> None:
     with pytest.raises(BadParameter, match="seed"):
         run(seeds=bad)
+
+
+def test_labels_that_look_alike_do_not_share_a_file(tmp_path: Path) -> None:
+    run(tmp_path / "run", {"a b": M3[0], "a_b": M3[1]}, seeds=1)
+    assert Comparison.load(tmp_path / "run").labels == ("a b", "a_b")

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fedcohort import report
+from fedcohort.cli.running import run
 from fedcohort.cli.words import parse, parse_scheme
 from fedcohort.core.errors import BadParameter
-from fedcohort.core.scheme import Scheme
 from fedcohort.server import estimator, optimiser
-from fedcohort.simulation import Comparison, LocalWork, availability
-from fedcohort.simulation import compare as run_comparison
-from fedcohort.simulation.comparison import labelled
+from fedcohort.simulation import LocalWork, availability
 from fedcohort.simulation.problem import Problem
 
 
@@ -87,48 +83,16 @@ def compare(
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
     command = shlex.join(["fedcohort", *sys.argv[1:]])
     settings = {"problem": problem.settings(), "command": command, "target": target}
-    task = problem.task()
-    if not as_json:
-        print(disclosed(built, rounds), file=sys.stderr)
-    comparison = run_comparison(
-        task,
+    run(
+        problem.task(),
         built,
         rounds=rounds,
-        centralised=centralised,
         seeds=seeds,
         folder=folder,
+        target=target,
+        as_json=as_json,
+        centralised=centralised,
         jobs=jobs,
         settings=settings,
-        finished=None if as_json else announce,
         **options,
     )
-    conclude(comparison, target, as_json)
-
-
-def disclosed(schemes: Sequence[Scheme[Any]], rounds: int) -> str:
-    """What the server will learn of every client, by scheme; said before a run starts."""
-    lines = ["What the server will learn of the clients:"]
-    for label, scheme in labelled(schemes).items():
-        lines.append(f"  {label}")
-        lines += [f"    {each}" for each in scheme.disclosures(rounds)]
-    return "\n".join(lines)
-
-
-def announce(done: int, total: int, trace: Any) -> None:
-    """One line for every finished run."""
-    accuracy = f"{trace.accuracy[-1]:.1%}"
-    print(f"[{done}/{total}] {trace.label}, seed {trace.seed}: {accuracy}", file=sys.stderr)
-
-
-def conclude(comparison: Comparison, target: float, as_json: bool) -> None:
-    """The table, the page, and where it is."""
-    if comparison.interrupted:
-        print("Interrupted: the same command goes on where it stopped.", file=sys.stderr)
-    if not comparison.traces or comparison.folder is None:
-        raise typer.Exit(130)
-    if as_json:
-        print(report.summary(comparison, target).to_json(orient="records", indent=2))
-    else:
-        report.print_summary(comparison, target)
-    page = report.write(comparison, comparison.folder / "report.html", target)
-    print(f"Report: {page}", file=sys.stderr if as_json else sys.stdout)

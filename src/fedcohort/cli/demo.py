@@ -7,13 +7,20 @@ from typing import Annotated
 
 import typer
 
-from fedcohort.cli.compare import announce, conclude
+from fedcohort.cli.running import run
 from fedcohort.cli.words import parse_scheme
 from fedcohort.simulation import LocalWork
-from fedcohort.simulation import compare as run_comparison
 from fedcohort.simulation.problem import Problem
 
-SCHEMES = ("fedavg", "uniform", "md", "poisson", "clustered-size", "optimal", "target")
+SCHEMES = (
+    "fedavg",
+    "uniform",
+    "md",
+    "clustered-size",
+    "clustered-similarity",
+    "optimal",
+    "target",
+)
 PROBLEM = Problem("digits", "one-class-per-client", {"n": 50, "per_client": 25})
 WORK = LocalWork(steps=20, batch=10, lr=0.1)
 TARGET = 0.85
@@ -22,7 +29,7 @@ TARGET = 0.85
 def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 9,
 ) -> None:
     """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
     folder = out or Path("runs") / "demo"
@@ -30,14 +37,13 @@ def demo(
         "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"
         f"{len(SCHEMES)} schemes x {seeds} seeds x {rounds} rounds."
     )
-    comparison = run_comparison(
+    run(
         PROBLEM.task(),
         [parse_scheme(name, m=10) for name in SCHEMES],
         rounds=rounds,
         seeds=seeds,
         folder=folder,
+        target=TARGET,
         work=WORK,
-        finished=announce,
         settings={"problem": PROBLEM.settings(), "command": "fedcohort demo", "target": TARGET},
     )
-    conclude(comparison, TARGET, as_json=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import Conversation, Signal
+from fedcohort.core.conversation import UPDATE, Conversation, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
@@ -169,6 +169,8 @@ class Scheme(Checked, ABC, Generic[S]):
         """What the server learns of the clients in a run of so many rounds, told beforehand."""
         asked = [Disclosure(s.name, "when asked", s.discloses) for s in _by_name(self.asks)]
         heard = [Disclosure(s.name, "every round", s.discloses) for s in _by_name(self.listens)]
+        if UPDATE in self.listens:  # it cannot be hidden in a sum, and is named there
+            return (SIZES, *asked, CHOICE, *heard)
         return (SIZES, *asked, CHOICE, TRAINING, *heard)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import re
 import secrets
@@ -247,6 +248,8 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 def _file(place: Path, label: str, seed: int) -> Path:
     slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", label)[:80]
+    if slug != label:  # two labels must not share a file
+        slug += f"-{hashlib.blake2b(label.encode(), digest_size=4).hexdigest()}"
     return place / f"{slug}--seed-{seed}.npz"
 
 

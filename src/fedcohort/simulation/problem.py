@@ -22,7 +22,7 @@ class Problem:
     The division is drawn from its own seed, so that all runs of a comparison share it.
 
     >>> Problem("digits", "iid", {"n": 5}).task().sizes
-    array([288, 288, 287, 287, 287])
+    array([289, 289, 288, 288, 288])
     """
 
     data: str = "digits"
