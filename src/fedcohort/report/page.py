@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -133,7 +133,7 @@ def _title(comparison: Comparison) -> str:
 def _what(comparison: Comparison) -> str:
     """What was run, in a line."""
     first, problem = comparison.traces[0], comparison.settings.get("problem")
-    told = facts.in_words(problem) if problem else str(first.settings.get("task", ""))
+    told = _problem(problem) if problem else str(first.settings.get("task", ""))
     parts = [
         counted(len(comparison.labels), "scheme"),
         counted(len(first.importance), "client"),
@@ -144,6 +144,17 @@ def _what(comparison: Comparison) -> str:
     if comparison.interrupted:
         parts.append("interrupted: some runs are missing")
     return " · ".join(part for part in parts if part)
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Data, partition and model, each with its options in brackets."""
+    told = []
+    for key in ("data", "partition", "model"):
+        options = facts.in_words(problem.get(f"{key}_options", {}))
+        told.append(
+            f"{problem.get(key, '?')} ({options})" if options else str(problem.get(key, "?"))
+        )
+    return ", ".join(told)
 
 
 @dataclass(frozen=True)
