@@ -183,6 +183,26 @@ def test_any_ids_in_any_order(ids: Any) -> None:  # A7, A8, A12
         named.position("nobody")
 
 
+@pytest.mark.parametrize("name", ["md", "uniform", "clustered-size"])
+def test_clients_come_leave_and_change(name: str) -> None:  # A13, A14, B48
+    sizes = {"a": 5, "b": 4, "c": 3, "d": 2}
+    chooser = Selector(scheme(name, m=2), Federation.from_sizes(sizes), seed=0)
+    chooser.select()
+    with pytest.raises(BadInput, match="Round 0 is under way"):
+        chooser.update(Federation.from_sizes({"a": 1}))
+    chooser.observe()
+    chooser.update(Federation.from_sizes({"b": 40, "c": 3, "d": 2, "e": 9, "f": 1}))
+    design = chooser.design()
+    assert design is not None
+    np.testing.assert_allclose(design.mean(), np.array([40, 3, 2, 9, 1]) / 55)
+    chosen = set()
+    for _ in range(40):
+        chosen |= set(chooser.names(chooser.select()))
+        chooser.observe()
+    assert chosen <= set("bcdef")
+    assert "e" in chosen
+
+
 def test_fewer_answer_or_none() -> None:  # A15, A16
     chooser = Selector(Listening(m=2), federation(5, 4, 3, 2), seed=0)
     cohort = chooser.select()

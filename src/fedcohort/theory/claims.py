@@ -62,6 +62,12 @@ def check_unbiased(
         for available in (None, _without_largest(federation)):
             if available is None or len(available):
                 _check_mean(trial, state, round, available)
+    if not _is_known(trial, state, round):
+        _mean_by_sample(trial, state, round, federation.importance)
+
+
+def _is_known(trial: Trial, state: Any, round: int) -> bool:
+    return trial.design(state, round) is not None or trial.law(state, round) is not None
 
 
 def _check_mean(trial: Trial, state: Any, round: int, available: Ints | None) -> None:
@@ -79,8 +85,6 @@ def _check_mean(trial: Trial, state: Any, round: int, available: Ints | None) ->
     if law is not None:
         found = enumerated_moments(law, len(shares)).mean
         _same_mean(trial, round, found, shares.floats)
-    elif design is None:
-        _mean_by_sample(trial, state, round, available, shares.floats)
 
 
 def _same_mean(
@@ -94,9 +98,7 @@ def _same_mean(
             )
 
 
-def _mean_by_sample(
-    trial: Trial, state: Any, round: int, available: Ints | None, wanted: Floats
-) -> None:
+def _mean_by_sample(trial: Trial, state: Any, round: int, wanted: Floats) -> None:
     """The mean weights of a sample against the wanted ones, with an exact tail.
 
     A weight in [low, high] is rounded at random to one of the ends, which keeps its mean: the
@@ -105,11 +107,11 @@ def _mean_by_sample(
     from scipy.stats import binomtest
 
     n = len(wanted)
-    pilot = _weights(trial.sample(state, round, available, PILOT), n)
+    pilot = _weights(trial.sample(state, round, None, PILOT), n)
     low, high = min(0.0, float(pilot.min())), float(pilot.max())
     if high <= low or np.any(wanted > high):
         raise CheckFailed(f"{trial.scheme} in round {round}: some weights are always too small.")
-    drawn = _weights(trial.sample(state, round, available, SAMPLE, first=PILOT), n)
+    drawn = _weights(trial.sample(state, round, None, SAMPLE, first=PILOT), n)
     uniform = stream(trial.seed, "rounding").random(drawn.shape)
     ends = (uniform < (drawn - low) / (high - low)).sum(axis=0)
     for i in range(n):

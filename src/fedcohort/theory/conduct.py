@@ -37,7 +37,7 @@ from fedcohort.theory.replay import elsewhere, fingerprint, first_cohorts
 from fedcohort.theory.trial import SETTLED, Trial
 
 ROUNDS = 2 * SETTLED
-DRAWS = 5
+DRAWS = 3
 """Cohorts drawn for each set of available clients."""
 
 
@@ -141,7 +141,7 @@ def _subsets(federation: Federation) -> Iterator[Ints | None]:
         yield np.array([i])
         if n > 1:
             yield np.setdiff1d(np.arange(n), [i])
-    for _ in range(10):
+    for _ in range(6):
         some = np.flatnonzero(rng.random(n) < 0.5)
         if len(np.intersect1d(some, federation.present)):  # a scheme is not asked about nobody
             yield some
