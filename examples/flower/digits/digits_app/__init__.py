@@ -1,0 +1,1 @@
+"""Handwritten digits on Flower, with any scheme of fedcohort."""

@@ -1,0 +1,11 @@
+"""A client: one part of the data, as the simulator has it."""
+
+from digits_app.task import WORK, task
+from fedcohort.flower import client_app, task_client
+
+
+def local(context):
+    return task_client(task(context.node_config["num-partitions"]), WORK)(context)
+
+
+app = client_app(local)

@@ -1,0 +1,135 @@
+"""The real Flower: simulation with Ray, and a deployment with TLS, keys, kill and restart.
+
+Run by `make test-flower`; only addresses of this machine are used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort import Selector
+
+pytest.importorskip("fedcohort.flower")
+pytestmark = pytest.mark.flower
+
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples" / "flower" / "digits"
+HOSTILE = Path(__file__).parent / "hostile"
+
+
+def module(path: Path, name: str):
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    out = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(out)
+    return out
+
+
+deploy = module(ROOT / "examples" / "flower" / "deploy.py", "deploy")
+digits = module(DIGITS / "digits_app" / "task.py", "digits_task")
+
+
+def simulated(scheme: str, m: int, clients: int, rounds: int):
+    return fedcohort.simulate(
+        digits.task(clients),
+        fedcohort.scheme(scheme, m=m),
+        rounds=rounds,
+        seed=0,
+        work=digits.WORK,
+        evaluate_every=rounds,
+    )
+
+
+def finished(deployment, run: str, out: Path, limit: float) -> dict:
+    status = deployment.finish(run, limit)
+    assert status == "finished:completed", deployment.said(run)
+    return json.loads(out.read_text(encoding="utf-8"))
+
+
+def same(told: dict, trace, first: int = 0) -> None:
+    """Cohorts, weights and the final model agree bit for bit."""
+    for number, (clients, weights) in enumerate(zip(told["cohorts"], told["weights"], strict=True)):
+        cohort = trace.cohort(first + number)
+        assert clients == cohort.clients.tolist()
+        assert weights == cohort.weights.tolist()
+    assert first + len(told["cohorts"]) == trace.rounds
+    np.testing.assert_array_equal(np.array(told["model"]), trace.model)
+
+
+@pytest.fixture(scope="module")
+def ray(tmp_path_factory):
+    pytest.importorskip("ray")
+    place = tmp_path_factory.mktemp("simulation")
+    with deploy.Deployment(place, simulation=True, loud=False) as deployment:
+        deployment.superlink()
+        yield deployment
+
+
+@pytest.mark.parametrize(("scheme", "m"), [("clustered-size", 3), ("pow-d", 2)])
+def test_a_simulation_with_ray_is_our_simulation(ray, scheme: str, m: int) -> None:
+    out = ray.place / f"{scheme}.json"
+    federation = "num-supernodes=20 client-resources-num-cpus=1"
+    config = {"clients": 20, "rounds": 3, "scheme": scheme, "m": m, "out": str(out)}
+    run = ray.run(DIGITS, federation, **config)
+    told = finished(ray, run, out, 240)
+    same(told, simulated(scheme, m, 20, 3))
+    assert told["rejected"] == {}
+
+
+def test_hostile_clients_on_the_real_flower(ray) -> None:
+    out = ray.place / "hostile.json"
+    run = ray.run(HOSTILE, "num-supernodes=10 client-resources-num-cpus=1", rounds=2, out=str(out))
+    told = finished(ray, run, out, 240)
+    assert all(set(cohort) <= {8, 9} for cohort in told["cohorts"])  # the honest ones
+    assert np.isfinite(told["model"]).all()
+    kinds = {"not_finite", "wrong_shape", "wrong_keys", "too_large", "out_of_range"}
+    assert kinds <= set(told["rejected"])  # at least once each: a busy machine loses answers
+    assert {"failed", "missing"} & set(told["rejected"])
+
+
+def rounds_done(folder: Path) -> int:
+    try:
+        return Selector.load(folder / "selector.npz").round
+    except Exception:  # not written yet
+        return 0
+
+
+def test_a_deployment_with_tls_survives_the_death_of_server_and_node(tmp_path) -> None:
+    if shutil.which("ssh-keygen") is None or shutil.which("openssl") is None:
+        pytest.skip("ssh-keygen and openssl are needed to make keys")
+    nodes, rounds = 3, 4
+    folder, out = tmp_path / "run", tmp_path / "out.json"
+    with deploy.Deployment(tmp_path / "deployment", loud=False) as deployment:
+        deployment.certificates()
+        deployment.superlink()
+        for number in range(nodes):
+            deployment.register(f"node{number}")
+            deployment.node(number, nodes)
+        config = {"clients": nodes, "scheme": "md", "m": 3, "folder": str(folder)}
+        deployment.run(DIGITS, **config, rounds=50)
+        end = time.monotonic() + 150
+        while rounds_done(folder) < 1:
+            assert time.monotonic() < end, deployment.log("superlink")
+            time.sleep(0.5)
+
+        deployment.kill("superlink")  # in the middle of a round, with all that it started
+        deployment.kill("node2")
+        done = rounds_done(folder)
+        assert done < rounds, "the machine is too fast for this test: raise 'rounds'"
+        deployment.superlink()
+        deployment.node(2, nodes)
+        run = deployment.run(DIGITS, **config, rounds=rounds, out=str(out))
+        told = finished(deployment, run, out, 200)
+        same(told, simulated("md", 3, nodes, rounds), first=done)
+
+        stranger = deployment.node(9, nodes)  # its key was never registered
+        assert deployment.processes[stranger].wait(timeout=60) != 0
