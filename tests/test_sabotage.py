@@ -47,7 +47,7 @@ from fedcohort.schemes.poisson import Poisson
 from fedcohort.schemes.target import Target
 from fedcohort.schemes.uniform import Uniform
 from fedcohort.testing import CHECKS, check_scheme, run_check
-from fedcohort.theory.claims import check_design
+from fedcohort.testing.claims import check_design
 
 PAPER = Citation("Nobody", "A defect", "Nowhere", 2000)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.designs import Bernoulli
 from fedcohort.schemes.poisson import capped
+from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments
-from fedcohort.theory.claims import check_design
 
 
 def shares_of(sizes: list[int]) -> Shares:

@@ -15,8 +15,8 @@ from fedcohort import Federation, Moment, scheme
 from fedcohort.core import Cohort, Design, Distinct, Shares
 from fedcohort.core.design import exact_outcomes
 from fedcohort.designs import Bernoulli, Rows
+from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments, moments
-from fedcohort.theory.claims import check_design
 from fedcohort.theory.moments import ExactMoments
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))

@@ -9,8 +9,8 @@ from fedcohort.core import Shares
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments
-from fedcohort.theory.claims import check_design
 
 SIZES = np.array([5, 4, 3, 2, 1, 6])
 STRATA = (np.array([4, 0]), np.array([1, 3, 5]), np.array([2]))

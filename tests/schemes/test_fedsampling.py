@@ -31,7 +31,7 @@ from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.fleet import Fleet
 from fedcohort.simulation.private_twin import report_size
 from fedcohort.simulation.tasks import plain
-from fedcohort.theory.claims import check_even_over_samples
+from fedcohort.testing.claims import check_even_over_samples
 
 LEVEL = 1e-6
 ONE_STEP = LocalWork(steps=1, batch=None, lr=0.5)

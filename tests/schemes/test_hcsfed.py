@@ -24,8 +24,8 @@ from fedcohort.schemes.hcsfed import (
     Told,
 )
 from fedcohort.simulation.tasks import Quadratic
+from fedcohort.testing.claims import check_unbiased
 from fedcohort.theory import enumerated_moments
-from fedcohort.theory.claims import check_unbiased
 from fedcohort.theory.strata import (
     hansen_hurwitz_variance,
     printed_weights,

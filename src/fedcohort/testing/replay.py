@@ -62,7 +62,7 @@ def elsewhere(
     }
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
-        [sys.executable, "-c", "from fedcohort.theory.replay import main; main()"],
+        [sys.executable, "-c", "from fedcohort.testing.replay import main; main()"],
         input=json.dumps(job),
         env={**os.environ, "PYTHONHASHSEED": HASH_SEED, "PYTHONPATH": paths},
         capture_output=True,

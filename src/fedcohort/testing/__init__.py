@@ -12,8 +12,8 @@ In a test of your own package::
         result = fedcohort.testing.run_check(name, MyScheme)
         assert result.passed, result.detail
 
-What is checked stands in `fedcohort.theory.claims` (what a scheme claims) and
-`fedcohort.theory.conduct` (what all schemes must do). Each check runs over small federations
+What is checked stands in `fedcohort.testing.claims` (what a scheme claims) and
+`fedcohort.testing.conduct` (what all schemes must do). Each check runs over small federations
 (equal sizes, skewed ones, one big client, a client without data, one client alone, and a
 larger one) and over the variants of a scheme: each value of a parameter that is a choice.
 """
@@ -51,9 +51,9 @@ from fedcohort.core.parameters import (
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
-from fedcohort.theory import claims, conduct
-from fedcohort.theory.claims import NotApplicable
-from fedcohort.theory.replay import fingerprint
+from fedcohort.testing import claims, conduct
+from fedcohort.testing.claims import NotApplicable
+from fedcohort.testing.replay import fingerprint
 from fedcohort.theory.trial import SETTLED, Trial
 
 Subject = Scheme[Any] | type[Scheme[Any]] | str
