@@ -53,7 +53,7 @@ def test_verdicts_can_hold_and_fail() -> None:
     uniform = np.array([30.0, 36.0])
     assert _sooner(np.array([10.0, 12.0]), uniform, "x", 3.0).holds
     assert not _sooner(np.array([11.0, 12.0]), uniform, "x", 3.0).holds
-    assert not _sooner(uniform, uniform, "x", 1.0).holds
+    assert not _sooner(uniform, uniform, "x", 2.0).holds
     level = {"c, plain": np.array([80.0]), "c, memory": np.array([79.0])}
     spread = {"c, plain": np.array([2.0]), "c, memory": np.array([0.5])}
     assert [v.holds for v in _memory_verdicts("c", level, spread)] == [True, False]

@@ -29,8 +29,8 @@ SEEDS = 5
 WORK = LocalWork(steps=50, batch=50, lr=0.01)
 FULL = 80.0
 """The accuracy that counts as there, in per cent."""
-SOONER = 3.0
-"""Several times sooner."""
+SOONER, LITTLE = 3.0, 2.0
+"""Several times sooner; the paper has 2.7 for importance, 3.1 for cluster, 10.7 for hcsfed."""
 LAST = 30
 """Rounds at the end over which accuracy and its spread are taken."""
 PARTITIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -111,7 +111,7 @@ def table_1(seed: int = 0, repetitions: int | None = None, setting: Setting = TA
     verdicts = tuple(
         _sooner(rounds[name], rounds["uniform"], name, factor)
         for name, factor in (
-            ("importance", 1.0),
+            ("importance", LITTLE),
             ("cluster", SOONER),
             ("cluster-neyman", SOONER),
             ("hcsfed", SOONER),
@@ -125,10 +125,10 @@ def table_1(seed: int = 0, repetitions: int | None = None, setting: Setting = TA
 
 def _sooner(mine: Floats, uniform: Floats, name: str, factor: float) -> Verdict:
     ratio = float(uniform.mean() / mine.mean())
-    expected = "sooner" if factor == 1 else f"{factor:g} times sooner"
+    expected = f"{factor:g} times sooner"
     shown = f"{mine.mean():.1f} against {uniform.mean():.1f} rounds: {ratio:.1f} times"
     return Verdict(f"{name} reaches {FULL:g} % sooner than uniform", expected, shown,
-                   ratio >= factor and ratio > 1)  # fmt: skip
+                   ratio >= factor)  # fmt: skip
 
 
 NOTES = (
