@@ -158,6 +158,24 @@ class Deployment:
         )
         return name
 
+    def node_again(self, number: int, nodes: int, limit: float = 150.0) -> None:
+        """Bring back a node that was killed.
+
+        The SuperLink takes it for alive until its heartbeat has been missed twice (60 s), and
+        refuses a second node with the same key; so this tries until it is let in.
+        """
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            name = self.node(number, nodes)
+            before = self.log(name).count("SuperNode ID")
+            while self.processes[name].poll() is None:
+                if self.log(name).count("SuperNode ID") > before:
+                    return
+                time.sleep(0.5)
+            self.kill(name)
+            time.sleep(5.0)
+        raise TimeoutError(f"{name} was not let in within {limit:g} s:\n{self.log(name)}")
+
     def run(self, app: Path, federation: str = "", **config: object) -> str:
         """Submit a run; returns its id. It goes on by itself."""
         words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in config.items())

@@ -121,12 +121,12 @@ def test_a_deployment_with_tls_survives_the_death_of_server_and_node(tmp_path) -
             assert time.monotonic() < end, deployment.log("superlink")
             time.sleep(0.5)
 
-        deployment.kill("superlink")  # in the middle of a round, with all that it started
-        deployment.kill("node2")
+        deployment.kill("node2")  # both in the middle of a round, with all that they started
+        deployment.kill("superlink")
         done = rounds_done(folder)
         assert done < rounds, "the machine is too fast for this test: raise 'rounds'"
         deployment.superlink()
-        deployment.node(2, nodes)
+        deployment.node_again(2, nodes)
         run = deployment.run(DIGITS, **config, rounds=rounds, out=str(out))
         told = finished(deployment, run, out, 200)
         same(told, simulated("md", 3, nodes, rounds), first=done)

@@ -1,0 +1,348 @@
+"""The loops of other frameworks with our cohorts and weights, against a plain loop.
+
+Against the real package where it is installed; otherwise against a stand-in of its documented
+interface, which says only that we call what we mean to call.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort import Federation, Selector
+from fedcohort.core.errors import BadInput
+
+N, ROUNDS, SEED = 6, 5, 4
+X = np.linspace(-1.0, 2.0, N)
+SIZES = np.arange(1, N + 1)
+SITES = [f"site-{i}" for i in range(N)]
+POISSON = fedcohort.scheme("poisson", m=3, cap=True)  # weights that do not sum to 1
+
+
+def plain_loop(scheme, eta_g: float = 1.0, rounds: int = ROUNDS) -> tuple[np.ndarray, list]:
+    """theta + eta_g * sum omega_i (x_i - theta) / 2: what all of them must come to."""
+    selector = Selector(scheme, Federation.from_sizes(SIZES), seed=SEED)
+    theta, cohorts = np.zeros(1), []
+    while len(cohorts) < rounds:
+        cohort = selector.select()
+        selector.observe()
+        theta = theta + eta_g * (cohort.weights @ (0.5 * (X[cohort.clients] - theta[0])))
+        cohorts.append(cohort.clients.tolist())
+    return theta, cohorts
+
+
+REAL = {name: importlib.util.find_spec(name) is not None for name in ("nvflare", "pfl", "fedlab")}
+
+
+def modules(monkeypatch, **parts: dict[str, object]) -> None:
+    """Stand-in modules by dotted name ('__' for dots)."""
+    for path, names in parts.items():
+        dotted = path.replace("__", ".")
+        for end in range(1, dotted.count(".") + 2):
+            name = ".".join(dotted.split(".")[:end])
+            if name not in sys.modules:
+                monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        for name, value in names.items():
+            monkeypatch.setattr(sys.modules[dotted], name, value, raising=False)
+
+
+# -- NVIDIA FLARE ----------------------------------------------------------------------------
+
+
+class FLModelStandIn:
+    def __init__(self, params=None, params_type=None, meta=None) -> None:
+        self.params, self.params_type, self.meta = params, params_type, meta
+
+
+class FedAvgStandIn:
+    """FedAvg.run of nvflare 2.9, without the network."""
+
+    def __init__(self, *, aggregator, num_rounds, model, **_) -> None:
+        self.aggregator, self.num_rounds, self.model = aggregator, num_rounds, model
+
+    def run(self) -> None:
+        model = FLModelStandIn(params=self.model)
+        for current_round in range(self.num_rounds):
+            self.current_round = current_round
+            clients = self.sample_clients(None)
+            self.aggregator.reset_stats()
+            accept = self.aggregator.accept_model
+            self.send_model(task_name="train", targets=clients, data=model, callback=accept)
+            model = self.update_model(model, self.aggregator.aggregate_model())
+        self.final = model
+
+    def update_model(self, model, aggr_result):
+        for name, change in aggr_result.params.items():
+            model.params[name] = model.params[name] + change
+        return model
+
+
+@pytest.fixture
+def nvflare(monkeypatch):
+    if not REAL["nvflare"]:
+        modules(
+            monkeypatch,
+            nvflare__app_common__abstract__fl_model={
+                "FLModel": FLModelStandIn,
+                "ParamsType": SimpleNamespace(FULL="FULL", DIFF="DIFF"),
+            },
+            nvflare__app_common__aggregators__model_aggregator={"ModelAggregator": object},
+            nvflare__app_common__workflows__fedavg={"FedAvg": FedAvgStandIn},
+        )
+    return importlib.import_module("nvflare.app_common.abstract.fl_model")
+
+
+def flare_loop(nvflare, selector, full: bool, away: int = -1, **options):
+    """Run the controller's own loop; clients answer at once, in any order."""
+    from fedcohort.adapters.nvflare import cohort_fedavg
+
+    controller = cohort_fedavg(
+        selector, num_rounds=ROUNDS, model={"w": np.zeros((1, 1)), "b": np.zeros(1)}, **options
+    )
+    asked: list[list[str]] = []
+
+    def send_model(task_name, targets, data, callback) -> None:
+        asked.append(targets)
+        for name in reversed(targets):
+            i = SITES.index(name)
+            if i == away:
+                continue
+            move = 0.5 * (X[i] - np.asarray(data.params["b"]))
+            kind = nvflare.ParamsType.FULL if full else nvflare.ParamsType.DIFF
+            base = np.asarray(data.params["b"]) if full else 0.0
+            answer = {"w": np.atleast_2d(base + move), "b": base + move}
+            meta = {"client_name": name}
+            callback(nvflare.FLModel(params=answer, params_type=kind, meta=meta))
+
+    def questions(task_name, data, targets, timeout):
+        losses = {name: float(SITES.index(name)) for name in targets}
+        return [
+            nvflare.FLModel(params={"answer": loss}, meta={"client_name": name})
+            for name, loss in losses.items()
+        ]
+
+    controller.engine = SimpleNamespace(
+        get_clients=lambda: [SimpleNamespace(name=name) for name in reversed(SITES)]
+    )
+    controller.send_model, controller.send_model_and_wait = send_model, questions
+    for name in ("event", "info", "warning", "fire_event_with_data", "_maybe_cleanup_memory"):
+        setattr(controller, name, lambda *a, **k: None)
+    controller.save_model = lambda model: setattr(controller, "final", model)
+    controller.get_num_standing_tasks = lambda: 0
+    if REAL["nvflare"]:
+        from nvflare.apis.fl_context import FLContext
+
+        controller.fl_ctx = FLContext()
+    controller.run()
+    final = controller.final.params
+    np.testing.assert_array_equal(np.ravel(final["w"]), np.ravel(final["b"]))
+    return np.ravel(final["b"]), asked
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_flare_steps_as_a_plain_loop_does(nvflare, full: bool) -> None:
+    selector = Selector(POISSON, Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+    theta, asked = flare_loop(nvflare, selector, full, eta_g=0.5)
+    expected, cohorts = plain_loop(POISSON, eta_g=0.5)
+    np.testing.assert_allclose(theta, expected, atol=1e-15)
+    assert asked == [[SITES[i] for i in cohort] for cohort in cohorts]
+
+
+def test_flare_puts_questions_and_a_silent_client_counts_as_unchanged(nvflare) -> None:
+    scheme = fedcohort.scheme("pow-d", m=2, d=N)
+    federation = Federation.from_sizes(SIZES, ids=SITES)
+    _, asked = flare_loop(nvflare, Selector(scheme, federation, seed=SEED), full=True)
+    assert asked == [["site-4", "site-5"]] * ROUNDS  # the highest losses
+    full = fedcohort.scheme("full")
+    theta, _ = flare_loop(nvflare, Selector(full, federation, seed=SEED), full=True, away=5)
+    weights, expected = SIZES / SIZES.sum(), 0.0
+    for _ in range(ROUNDS):
+        expected += float(weights[:5] @ (0.5 * (X[:5] - expected)))
+    np.testing.assert_allclose(theta, expected, atol=1e-12)
+
+
+# -- pfl-research ----------------------------------------------------------------------------
+
+
+class StatisticsStandIn(dict):
+    """MappedVectorStatistics of pfl: reweight keeps statistics / weight."""
+
+    weight = 1.0
+
+    def reweight(self, new_weight: float) -> None:
+        for name in self:
+            self[name] = self[name] * (new_weight / self.weight)
+        self.weight = new_weight
+
+
+@pytest.fixture
+def pfl(monkeypatch):
+    if not REAL["pfl"]:
+
+        class Dataset:
+            def _get_ops(self):
+                return SimpleNamespace(distributed=SimpleNamespace(global_rank=0, world_size=1))
+
+        modules(
+            monkeypatch,
+            pfl__aggregate__weighting={"WeightingStrategy": object},
+            pfl__algorithm__federated_averaging={"FederatedAveraging": object},
+            pfl__data__federated_dataset={"FederatedDatasetBase": Dataset},
+            pfl__metrics={"Metrics": dict},
+            pfl__stats={"MappedVectorStatistics": StatisticsStandIn},
+        )
+    return importlib.import_module("pfl.stats").MappedVectorStatistics
+
+
+class PflModel:
+    def __init__(self) -> None:
+        self.theta = np.zeros(1)
+
+    def apply_model_update(self, statistics):
+        self.theta = self.theta + np.asarray(statistics["theta"])
+        return self, {}
+
+
+def pfl_round(parts, statistics_of, model: PflModel, users: list) -> None:
+    """One round of pfl's SimulatedBackend: each user, postprocessors, sum, the model."""
+    dataset, weights, algorithm = parts
+    total = None
+    for user, _seed in dataset.get_cohort(99):
+        users.append(user)
+        statistics = statistics_of({"theta": 0.5 * (X[user] - model.theta)})
+        statistics.reweight(10)  # whatever came before
+        statistics, _ = weights.postprocess_one_user(
+            stats=statistics, user_context=SimpleNamespace(user_id=user)
+        )
+        # pfl.stats adds values *and* weights; the value over the weight is the mean update.
+        value = np.asarray(statistics["theta"])
+        total = value if total is None else total + value
+    algorithm.process_aggregated_statistics(None, None, model, {"theta": total})
+
+
+def test_pfl_steps_as_a_plain_loop_does(pfl) -> None:
+    from fedcohort.adapters.pfl import cohort_parts
+
+    scheme = fedcohort.scheme("uniform", m=3)  # weights n/m p_i: their sums differ from 1
+    selector = Selector(scheme, Federation.from_sizes(SIZES), seed=SEED)
+    parts = cohort_parts(selector, lambda user: user)
+    model, users = PflModel(), []
+    for _ in range(ROUNDS):
+        pfl_round(parts, pfl, model, users)
+    expected, cohorts = plain_loop(scheme)
+    assert users == [i for cohort in cohorts for i in cohort]
+    np.testing.assert_allclose(model.theta, expected, atol=1e-12)
+
+
+def test_pfl_refuses_a_scheme_that_listens_to_updates(pfl) -> None:
+    from fedcohort.adapters.pfl import cohort_parts
+
+    listening = [c for c in fedcohort.schemes().values() if c.listens]
+    if not listening:
+        pytest.skip("no scheme listens")
+    selector = Selector(listening[0](), Federation.from_sizes([1] * 30), seed=0)
+    with pytest.raises(BadInput, match="pfl keeps no single update"):
+        cohort_parts(selector, lambda user: user)
+
+
+# -- FedLab ----------------------------------------------------------------------------------
+
+
+class Tensor:
+    """The little of a torch tensor that the bridge touches."""
+
+    def __init__(self, values) -> None:
+        self.values = np.asarray(values, dtype=np.float64)
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return self.values
+
+    def new_tensor(self, values):
+        return Tensor(values)
+
+
+class HandlerStandIn:
+    """SyncServerHandler of FedLab 1.3."""
+
+    def __init__(self, model, global_round, sample_ratio, **_) -> None:
+        self._model, self.global_round, self.round = model, global_round, 0
+        self.client_buffer_cache: list = []
+
+    @property
+    def model_parameters(self):
+        return self._model["theta"]
+
+    @property
+    def if_stop(self) -> bool:
+        return self.round >= self.global_round
+
+    @property
+    def downlink_package(self):
+        return [self.model_parameters]
+
+    def load(self, payload) -> bool:
+        self.client_buffer_cache.append(payload)
+        assert len(self.client_buffer_cache) <= self.num_clients_per_round
+        if len(self.client_buffer_cache) < self.num_clients_per_round:
+            return False
+        self.global_update(self.client_buffer_cache)
+        self.round += 1
+        self.client_buffer_cache = []
+        return True
+
+
+@pytest.fixture
+def fedlab(monkeypatch):
+    """A model, and a tensor of numbers, of the real thing or of the stand-in."""
+    if REAL["fedlab"]:
+        torch = pytest.importorskip("torch")
+        linear = torch.nn.Linear(1, 1, bias=False).double()
+        torch.nn.init.zeros_(linear.weight)
+        return linear, lambda values: torch.tensor(values, dtype=torch.float64)
+    tool = SimpleNamespace(
+        deserialize_model=lambda model, tensor: model.update(theta=tensor),
+    )
+    modules(
+        monkeypatch,
+        fedlab__contrib__algorithm__basic_server={"SyncServerHandler": HandlerStandIn},
+        fedlab__utils={"SerializationTool": tool},
+    )
+    return {"theta": Tensor([0.0])}, Tensor
+
+
+def test_fedlab_steps_as_a_plain_loop_does(fedlab) -> None:
+    from fedcohort.adapters.fedlab import cohort_handler
+
+    model, tensor = fedlab
+    selector = Selector(POISSON, Federation.from_sizes(SIZES), seed=SEED)
+    handler = cohort_handler(selector, model, ROUNDS)
+    cohorts = []
+    while not handler.if_stop:  # FedLab's StandalonePipeline
+        sampled = handler.sample_clients()
+        cohorts.append(sampled)
+        theta = handler.downlink_package[0].detach().numpy().astype(float)
+        for client in sampled:
+            handler.load([tensor((theta + 0.5 * (X[client] - theta)).tolist())])
+    expected, drawn = plain_loop(POISSON, rounds=selector.round)
+    assert cohorts == [cohort for cohort in drawn if cohort]
+    np.testing.assert_allclose(
+        handler.model_parameters.detach().numpy(), expected, rtol=1e-6, atol=1e-12
+    )
+
+
+def test_fedlab_wants_numbered_clients(fedlab) -> None:
+    from fedcohort.adapters.fedlab import cohort_handler
+
+    selector = Selector(POISSON, Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+    with pytest.raises(BadInput, match="FedLab numbers its clients"):
+        cohort_handler(selector, fedlab[0], ROUNDS)
