@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test test-slow check format bench screenshot clean
+.PHONY: demo test test-flower test-slow check format bench screenshot clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -22,8 +22,11 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a page
 	$(BIN)/fedcohort demo --out $(RUNS)/demo
 
-test: $(VENV)/.installed-dev  ## every test but the slow ones
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
+test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower'
+
+test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m flower tests/flower
 
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
