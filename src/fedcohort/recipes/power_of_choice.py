@@ -370,7 +370,8 @@ def _curves(
     rounds: Any, best: Mapping[str, Floats], loss: Mapping[str, Floats], f1: Mapping[str, Floats]
 ) -> Draw:
     def draw(figure: Any) -> None:
-        top = figure.add_subplot(2, 2, 1), figure.add_subplot(2, 2, 2)
+        places = figure.subplot_mosaic([["accuracy", "loss"], ["f1", "f1"]])
+        top, below = (places["accuracy"], places["loss"]), places["f1"]
         for axes, curves, what in zip(
             top, (best, loss), ("best accuracy so far", "lowest test loss so far"), strict=True
         ):
@@ -383,7 +384,6 @@ def _curves(
             axes.set_xlabel("round")
             axes.set_ylabel(what)
             axes.legend()
-        below = figure.add_subplot(2, 1, 2)
         width = 0.8 / len(f1)
         for place, (name, rows) in enumerate(f1.items()):
             at = np.arange(10) + (place - (len(f1) - 1) / 2) * width
@@ -404,7 +404,7 @@ TABLE_41 = Recipe(
 )
 FIGURE_11 = Recipe(
     "thesis-fig-1-1",
-    "Power-of-Choice with m = 3: more candidates are faster at first and end with more bias",
+    "Power-of-Choice with m = 3: speed and bias for five numbers of candidates",
     f"{PAPER}, Figures 1.1 and 1.2; F1 by class",
     figure_1_1,
     "10 seeds",
