@@ -16,11 +16,12 @@ from fedcohort.privacy import ClientPolicy, PrivateSize
 from fedcohort.server import Fault
 from fedcohort.simulation import LocalWork, Quadratic
 
-flower = pytest.importorskip("fedcohort.flower")
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict  # noqa: E402
-from flwr.clientapp import ClientApp  # noqa: E402
+pytest.importorskip("flwr")
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
 
-from fedcohort.flower import wire  # noqa: E402
+from fedcohort import flower
+from fedcohort.flower import wire
 
 N = 6
 WORK = LocalWork(steps=1, lr=0.5, batch=None)

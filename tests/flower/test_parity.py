@@ -9,7 +9,8 @@ import fedcohort
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.tasks import Softmax
 
-flower = pytest.importorskip("fedcohort.flower")
+pytest.importorskip("flwr")
+from fedcohort import flower
 
 N, ROUNDS, SEED = 12, 5, 11
 WORK = LocalWork(steps=3, batch=8, lr=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from fedcohort.core.errors import BadInput, BadParameter, InUse, TooFewClients
 from fedcohort.server import Adam, Fault, Hajek, Memory, Nothing, Redraw
 from fedcohort.simulation import LocalWork, Quadratic
 
-flower = pytest.importorskip("fedcohort.flower")
-from flwr.app import (  # noqa: E402
+pytest.importorskip("flwr")
+from flwr.app import (
     Array,
     ArrayRecord,
     ConfigRecord,
@@ -24,9 +25,10 @@ from flwr.app import (  # noqa: E402
     MetricRecord,
     RecordDict,
 )
-from flwr.clientapp import ClientApp  # noqa: E402
+from flwr.clientapp import ClientApp
 
-from fedcohort.flower import wire  # noqa: E402
+from fedcohort import flower
+from fedcohort.flower import wire
 
 N, ROUNDS = 8, 4
 WORK = LocalWork(steps=1, lr=0.5, batch=None)
@@ -387,6 +389,25 @@ def test_a_client_that_comes_back_under_another_node_id_is_recognised() -> None:
             table[new] = table.pop(old)
     assert [len(cohort) for cohort in strategy.cohorts] == [4, 4]
     assert len(strategy.session.selector.federation) == 4
+
+
+class Named(flower.InProcessGrid):
+    """Nodes that were registered under a name, in the opposite order of their partitions."""
+
+    def get_nodes(self):
+        return [
+            SimpleNamespace(node_id=node, name=f"node-{9 - self.partition[node]}")
+            for node in self.contexts
+        ]
+
+
+@pytest.mark.parametrize("importance", ["size", "equal"])
+def test_a_node_may_be_known_by_the_name_it_was_registered_under(importance: str) -> None:
+    strategy, _ = play(Named(app(), N), identity="name", importance=importance)
+    federation = strategy.session.selector.federation
+    assert list(federation.ids) == [f"node-{i}" for i in range(2, 10)]
+    if importance == "size":
+        assert federation.sizes.tolist() == list(range(80, 0, -10))
 
 
 # -- drop-outs and void rounds ----------------------------------------------------------------
