@@ -83,6 +83,7 @@ def test_refreshed_matrices_are_those_computed_from_nothing(similarity, zero):
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=7).filter(any)
 
 
+@pytest.mark.filterwarnings("ignore:.*have no data:fedcohort.core.errors.FedcohortWarning")
 @settings(max_examples=300, deadline=None)
 @given(SIZES, st.integers(1, 5), st.integers(0, 3), st.booleans())
 def test_no_silent_bias_with_large_clients(sizes, m, rounds, huge):

@@ -146,8 +146,10 @@ def _what(comparison: Comparison) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _problem(problem: Mapping[str, Any]) -> str:
-    """Data, partition and model, each with its options in brackets."""
+def _problem(problem: Any) -> str:
+    """Data, partition and model, each with its options in brackets; else as it stands."""
+    if not isinstance(problem, Mapping):
+        return str(problem)
     told = []
     for key in ("data", "partition", "model"):
         options = facts.in_words(problem.get(f"{key}_options", {}))
