@@ -310,7 +310,7 @@ def test_without_a_memory_nothing_private_is_answered() -> None:
 NOISY = Signal(
     "noisy_labels",
     "roughly how many samples of each class",
-    lambda client, epsilon: client.noisy(client.label_counts, epsilon, 2),
+    lambda client, epsilon: client.private_counts(client.label_counts, epsilon, 2),
 )
 
 
@@ -333,3 +333,15 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
         ask(grid, "noisy_labels", epsilon=0.5001)
     with pytest.raises(PolicyRefused, match="an epsilon"):
         ask(grid, "noisy_labels", epsilon=5.0)
+
+
+def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
+    """Whatever the protocol of `core` names, a deployed client has."""
+    from fedcohort.core.conversation import Client
+    from fedcohort.flower import client as module
+
+    wanted = {name for name in vars(Client) if not name.startswith("_")}
+    holders = [cls for cls in vars(module).values() if hasattr(cls, "private_size")]
+    assert holders
+    for cls in holders:
+        assert wanted <= set(dir(cls)), wanted - set(dir(cls))

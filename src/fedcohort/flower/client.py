@@ -123,7 +123,7 @@ class Asked:
         """A randomised answer about the size, within this client's policy and budget."""
         return self._ways.size(self._context, self.size, self._task, report, round)
 
-    def noisy(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
         """Counts with noise from the operating system, the same for the same question."""
         config = self.work.config
         settings = {k: v for k, v in config.items() if k.startswith(wire.SETTING)}
