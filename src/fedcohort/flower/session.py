@@ -99,8 +99,10 @@ class Session:
 
     def step(self, cohort: Cohort, updates: Array) -> ArrayRecord | None:
         """One step: theta + eta_g * sum_i omega_i delta_i, or what the optimiser makes of it."""
+        there = self.available
+        present = None if there is None else self.federation.among(there).importance
         direction, self.memory = self.estimator.direction(
-            self.memory, cohort, cohort.clients, updates
+            self.memory, cohort, cohort.clients, updates, present
         )
         theta, inertia = self.server.step(self.theta, direction, self.inertia)
         arrays = self.layout.arrays(theta)
@@ -154,7 +156,7 @@ class Session:
         finally:
             self._coming = None
         self.attendance = self.attendance.moved(came_from)
-        self.memory = self.estimator.start(federation.importance, self.layout.dimension)
+        self.memory = self.estimator.moved(self.memory, federation.importance, came_from)
         log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
 
     @property
