@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("app", type=Path)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scheme", default="clustered-size")
+    parser.add_argument("--scheme", default="clustered-size:m=2")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes are ended, too
@@ -274,7 +274,7 @@ def main() -> None:
             deployment.register(f"node{number}")
             deployment.node(number, options.nodes)
         out = Path(place) / "out.json"
-        settings = {"clients": options.nodes, "rounds": options.rounds, "m": 2}
+        settings = {"clients": options.nodes, "rounds": options.rounds}
         app = options.app.resolve()
         run = deployment.run(app, **settings, scheme=options.scheme, out=str(out))
         deployment.loud = False

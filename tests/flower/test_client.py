@@ -286,7 +286,8 @@ def test_a_private_size_is_answered_once_and_accounted(tmp_path) -> None:
     state = [s.session.selector._state.private.tolist() for s in (first, again)]
     assert state[0] == state[1]  # the same answers, at no further cost
     assert [PrivateSize(tmp_path / str(i)).spent for i in range(N)] == [3.0] * N
-    assert "size" not in first.ledger.disclosures()
+    assert [told.what for told in first.disclosures()][:1] == ["private_size"]
+    assert first.disclosures()[0].epsilon == 3.0  # in all, whatever the number of rounds
     assert first.ledger.epsilons() == {"private_size": 3.0}
 
 

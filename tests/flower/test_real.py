@@ -16,6 +16,7 @@ import pytest
 
 import fedcohort
 from fedcohort import Selector
+from fedcohort.cli.words import parse_scheme
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.flower
@@ -38,10 +39,10 @@ deploy = module(ROOT / "examples" / "flower" / "deploy.py", "deploy")
 digits = module(DIGITS / "digits_app" / "task.py", "digits_task")
 
 
-def simulated(scheme: str, m: int, clients: int, rounds: int):
+def simulated(scheme: str, clients: int, rounds: int):
     return fedcohort.simulate(
         digits.task(clients),
-        fedcohort.scheme(scheme, m=m),
+        parse_scheme(scheme),
         rounds=rounds,
         seed=0,
         work=digits.WORK,
@@ -74,14 +75,14 @@ def ray(tmp_path_factory):
         yield deployment
 
 
-@pytest.mark.parametrize(("scheme", "m"), [("clustered-size", 3), ("pow-d", 2)])
-def test_a_simulation_with_ray_is_our_simulation(ray, scheme: str, m: int) -> None:
-    out = ray.place / f"{scheme}.json"
+@pytest.mark.parametrize("scheme", ["clustered-size:m=3", "pow-d:m=2,d=6"])
+def test_a_simulation_with_ray_is_our_simulation(ray, scheme: str) -> None:
+    out = ray.place / f"{len(scheme)}.json"
     federation = "num-supernodes=20 client-resources-num-cpus=1"
-    config = {"clients": 20, "rounds": 3, "scheme": scheme, "m": m, "out": str(out)}
+    config = {"clients": 20, "rounds": 3, "scheme": scheme, "out": str(out)}
     run = ray.run(DIGITS, federation, **config)
     told = finished(ray, run, out, 240)
-    same(told, simulated(scheme, m, 20, 3))
+    same(told, simulated(scheme, 20, 3))
     assert told["rejected"] == {}
 
 
@@ -114,7 +115,7 @@ def test_a_deployment_with_tls_survives_the_death_of_server_and_node(tmp_path) -
         for number in range(nodes):
             deployment.register(f"node{number}")
             deployment.node(number, nodes)
-        config = {"clients": nodes, "scheme": "md", "m": 3, "folder": str(folder)}
+        config = {"clients": nodes, "scheme": "md:m=3", "folder": str(folder)}
         deployment.run(DIGITS, **config, rounds=50)
         end = time.monotonic() + 150
         while rounds_done(folder) < 1:
@@ -129,7 +130,7 @@ def test_a_deployment_with_tls_survives_the_death_of_server_and_node(tmp_path) -
         deployment.node_again(2, nodes)
         run = deployment.run(DIGITS, **config, rounds=rounds, out=str(out))
         told = finished(deployment, run, out, 200)
-        same(told, simulated("md", 3, nodes, rounds), first=done)
+        same(told, simulated("md:m=3", nodes, rounds), first=done)
 
         stranger = deployment.node(9, nodes)  # its key was never registered
         assert deployment.processes[stranger].wait(timeout=60) != 0

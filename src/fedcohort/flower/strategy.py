@@ -15,6 +15,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.core.cohort import Cohort
+from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
@@ -139,7 +140,7 @@ class CohortStrategy(Strategy):
         """The cohorts of this session as they counted: after drop-outs and corrections."""
         self.void = 0
         self._void_in_a_row = 0
-        self._timeout = 3600.0
+        self._timeout, self._rounds = 3600.0, 1
 
     @property
     def seed(self) -> int:
@@ -156,11 +157,15 @@ class CohortStrategy(Strategy):
         log.info("\t├──> %s, %d clients", self.scheme, self.clients)
         biased = " (BIASED towards clients that answer more often)" if self.dropouts.biased else ""
         log.info("\t├──> drop-outs: %s%s, quorum %g", self.dropouts, biased, self.quorum)
-        for signal in sorted(self.scheme.asks | self.scheme.listens, key=lambda s: s.name):
-            log.info("\t├──> the server learns %s: %s", signal.name, signal.discloses)
-        if self.session.population.importance == "size":
-            log.info("\t├──> the server learns size: the number of samples, once")
-        log.info("\t└──> the server learns the update of every client that trains")
+        log.info("\t└──> the server learns, of each client:")
+        for disclosure in self.disclosures():
+            log.info("\t     %s", disclosure)
+
+    def disclosures(self) -> list[Disclosure]:
+        """What the server will learn of its clients, told before it happens."""
+        told = [each for each in self.scheme.disclosures(self._rounds) if each != SIZES]
+        asks_sizes = self.session.population.importance == "size"
+        return [SIZES, *told] if asks_sizes else told
 
     # -- the loop ----------------------------------------------------------------------------
 
@@ -177,8 +182,8 @@ class CohortStrategy(Strategy):
         """Run until ``num_rounds`` rounds are done, those of an earlier session included."""
         folder = self.session.folder
         with nullcontext() if folder is None else folder.locked():
+            self._timeout, self._rounds = timeout, num_rounds
             self.summary()
-            self._timeout = timeout
             result = Result()
             arrays = result.arrays = self.session.resumed(initial_arrays)
             done = self.session.selector.round if self.session.begun else 0

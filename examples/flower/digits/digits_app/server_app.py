@@ -6,8 +6,8 @@ from pathlib import Path
 from flwr.app import MetricRecord
 from flwr.serverapp import ServerApp
 
-import fedcohort
 from digits_app.task import task
+from fedcohort.cli.words import parse_scheme
 from fedcohort.flower import CohortStrategy, Limits, first_model
 
 app = ServerApp()
@@ -17,10 +17,8 @@ app = ServerApp()
 def main(grid, context) -> None:
     config = context.run_config
     problem = task(config["clients"])
-    cls = fedcohort.schemes()[config["scheme"]]
-    settings = {"m": config["m"]} if "m" in cls.__dataclass_fields__ else {}
     strategy = CohortStrategy(
-        cls(**settings),
+        parse_scheme(config["scheme"]),
         clients=config["clients"],
         seed=config["seed"],
         folder=config["folder"] or None,
