@@ -34,6 +34,7 @@ What the thesis leaves open is decided as follows.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -197,9 +198,9 @@ class _Static(_Clustered):
 
     asks: ClassVar[frozenset[Signal]] = asked_with()
 
+    @abstractmethod
     def weights(self, federation: Federation, groups: Groups) -> Array:
         """(groups,) by which groups are drawn."""
-        raise NotImplementedError
 
     def select(self, state: Groups, federation: Federation, moment: Moment, rng: Any) -> Cohort:
         wanted, here = self.wanted(federation), federation.present
