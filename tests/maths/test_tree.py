@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from fedcohort.maths import similarity, tree
 from fedcohort.maths.similarity import distances, refresh
@@ -130,6 +131,38 @@ def test_ward_of_rows_is_scipys(dtype):
         ours, theirs = ward_of_rows(matrix), linkage(matrix.astype(float), "ward")
         np.testing.assert_array_equal(ours[:, [0, 1, 3]], theirs[:, [0, 1, 3]])
         np.testing.assert_allclose(ours[:, 2], theirs[:, 2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["single", "complete", "average", "weighted", "ward"])
+def test_linkages_are_those_of_scipy(method):
+    rng = np.random.default_rng(5)
+    for n in (2, 3, 10, 60):
+        matrix = distances(rng.normal(size=(n, 20)))
+        untouched = matrix.copy()
+        ours = linkage_of(matrix, method)
+        theirs = linkage(squareform(matrix, checks=False), method)
+        np.testing.assert_array_equal(ours[:, [0, 1, 3]], theirs[:, [0, 1, 3]])
+        np.testing.assert_allclose(ours[:, 2], theirs[:, 2], rtol=1e-12)
+        np.testing.assert_array_equal(matrix, untouched)
+
+
+@pytest.mark.parametrize("method", ["centroid", "median"])
+def test_linkages_with_inversions_are_those_of_scipy(method):
+    # A merge may be lower than the one below it, so the order of merges is a matter of taste;
+    # which clients are ever grouped, and how high, is not.
+    matrix = distances(np.random.default_rng(6).normal(size=(30, 20)), "l2")
+    ours = linkage_of(matrix, method)
+    theirs = linkage(squareform(matrix, checks=False), method)
+    heights = [dict(zip(subtrees(tree), tree[:, 2], strict=True)) for tree in (ours, theirs)]
+    assert heights[0] == pytest.approx(heights[1], rel=1e-9)
+
+
+def subtrees(merges):
+    """The clients below every node of a tree."""
+    below = [frozenset([i]) for i in range(len(merges) + 1)]
+    for left, right in merges[:, :2].astype(int).tolist():
+        below.append(below[left] | below[right])
+    return below[len(merges) + 1 :]
 
 
 def test_zero_clients_merge_first_whatever_the_others():

@@ -282,7 +282,7 @@ def test_the_picture_shows_clients_at_their_positions():
 
 def test_too_many_clients_and_odd_updates_are_refused():
     many = Federation.from_sizes(np.ones(25_000, dtype=int))
-    with pytest.raises(TooLarge, match=r"would take 10 GB\. Use clustered-size or hcsfed beyond"):
+    with pytest.raises(TooLarge, match=r"would take 15 GB\. Use clustered-size or hcsfed beyond"):
         ClusteredSimilarity().start(many, stream(0, "start"))
     federation = Federation.from_sizes([1, 1])
     with pytest.raises(BadInput, match="must have 2 numbers like those before it"):

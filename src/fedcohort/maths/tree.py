@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import fastcluster
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from fedcohort.maths.similarity import TILE, distances, refresh
 
@@ -44,10 +43,15 @@ def ward_of_rows(matrix: Matrix, rows_apart: Matrix | None = None) -> Floats:
 
 
 def linkage_of(matrix: Matrix, method: str = "average") -> Floats:
-    """The tree of a symmetric matrix of distances by any linkage of scipy. # (n, n) -> (n-1, 4)."""
+    """The tree of a symmetric matrix of distances by any linkage of scipy. # (n, n) -> (n-1, 4).
+
+    fastcluster builds the tree that scipy does, about three times sooner; where distances are
+    equal the two may differ, so that there is one of them for all and no choice.
+    """
     if len(matrix) < 2:
         return np.empty((0, 4))
-    tree: Floats = linkage(squareform(matrix, checks=False), method)
+    pairs = np.concatenate([row[i + 1 :] for i, row in enumerate(matrix)])
+    tree: Floats = fastcluster.linkage(pairs, method, preserve_input=False)
     return tree
 
 
@@ -88,33 +92,29 @@ def refresh_rows_apart(
         raise ValueError(
             f"columns_before must be {n} x {which.size}, got shape {columns_before.shape}"
         )
-    result = rows_apart if in_place else rows_apart.copy()
+    result = rows_apart if in_place else np.empty_like(rows_apart)
     old = columns_before.astype(np.float64)  # (n, r)
     new = matrix[:, which].astype(np.float64)
     # Less than the rounding of n squares of the size of these.
     nothing = 1e-13 * n * max(np.max(old**2, initial=0), np.max(new**2, initial=0))
+    # What squares grow by is one product: |x - y|^2 = |x|^2 - 2 x y + |y|^2, new less old.
+    lengths = (np.sum(new**2, axis=1) - np.sum(old**2, axis=1))[:, None]
+    ones = np.ones((n, 1))
+    these = np.hstack([new, old, lengths, ones])  # (n, 2 r + 2)
+    those = np.hstack([-2 * new, 2 * old, ones, lengths])
     starts = range(0, n, TILE)
     for a in starts:
         left = slice(a, a + TILE)
         for b in starts[a // TILE :]:
             right = slice(b, b + TILE)
-            squares = result[left, right].astype(np.float64) ** 2
-            squares += _squares_apart(new[left], new[right])
-            squares -= _squares_apart(old[left], old[right])
+            squares = these[left] @ those[right].T
+            squares += np.square(rows_apart[left, right], dtype=np.float64)
             squares[squares <= nothing] = 0
             tile = np.sqrt(squares if a != b else (squares + squares.T) / 2)
             result[left, right] = tile
             result[right, left] = tile.T
     np.fill_diagonal(result, 0)
     return refresh(result, matrix, which, "l2", in_place=True)
-
-
-def _squares_apart(left: Floats, right: Floats) -> Floats:
-    """Squared distances between rows. # (a, r), (b, r) -> (a, b)."""
-    products: Floats = left @ (-2 * right.T)
-    products += np.einsum("ij,ij->i", left, left)[:, None]
-    products += np.einsum("ij,ij->i", right, right)
-    return products
 
 
 def cut(tree: Floats, masses: ArrayLike, capacity: int) -> Ints:

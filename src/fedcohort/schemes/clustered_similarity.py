@@ -33,7 +33,9 @@ from fedcohort.maths.sketch import sketch
 from fedcohort.maths.tree import cut, linkage_of, refresh_rows_apart, rows_apart_of, ward_of_rows
 
 MOST_CLIENTS = 20_000
-"""Beyond this the matrices of distances would take over 6 GB."""
+"""Beyond this a round would take over 10 GB, see `ROUND_BYTES`."""
+ROUND_BYTES = 24
+"""For each pair of clients: two matrices before the round, two after it, and the tree's own."""
 PICTURED = 500
 """Up to this many clients the distances are shown."""
 LINKAGES = ("ward", "average", "complete", "single", "weighted", "centroid", "median")
@@ -147,7 +149,8 @@ class ClusteredSimilarity(Scheme[Similar]):
         if n > MOST_CLIENTS:
             raise TooLarge(
                 f"{self.name} compares all pairs of clients: {n} of them would take "
-                f"{16 * n**2 / 1e9:.0f} GB. Use clustered-size or hcsfed beyond {MOST_CLIENTS}."
+                f"{ROUND_BYTES * n**2 / 1e9:.0f} GB. "
+                f"Use clustered-size or hcsfed beyond {MOST_CLIENTS}."
             )
         return self._unseen(n, int(below(rng, 2**62, 1)[0]))
 
