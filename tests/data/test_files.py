@@ -48,7 +48,10 @@ def test_a_damaged_idx_file_is_one_sentence(tmp_path, content, message):
         read_idx(tmp_path / "a", (2, 3, 4))
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(GOOD)[:-9]])
+# With ids: the default one would hold the time at which the bytes were packed.
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip", gzip.compress(GOOD)[:-9]], ids=["empty", "other", "cut"]
+)
 def test_a_damaged_gzip_file_is_one_sentence(tmp_path, content):
     (tmp_path / "a.gz").write_bytes(content)
     with pytest.raises(BadInput, match=r"a\.gz"):
