@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fedcohort import Cohort, Federation, Replies, Selector, scheme
 from fedcohort.core.errors import CannotAsk, FedcohortWarning
+from fedcohort.core.streams import stream
 
 SIZES = [50, 40, 30, 20, 10, 5, 5, 5]
 
@@ -171,6 +172,28 @@ def test_the_design_is_the_law_of_the_coming_round() -> None:
         counts[selector.select().clients] += 1
     spread = np.sqrt(design.inclusion() * (1 - design.inclusion()) / total)
     assert np.all(np.abs(counts / total - design.inclusion()) <= 5.2 * spread + 1e-12)  # 1e-6
+
+
+def test_the_law_of_the_pending_cohort_is_known_for_schemes_that_ask() -> None:
+    federation = Federation.from_sizes([3, 2, 1])
+    selector = Selector(scheme("optimal", m=1), federation, seed=0, ask=lambda ask: [1.0, 0.0, 0.0])
+    assert selector.design() is None
+    assert selector.law is None
+    cohort = selector.select()
+    law = selector.law
+    assert law is not None
+    np.testing.assert_array_equal(law.inclusion(), [1.0, 0.0, 0.0])
+    assert cohort == law.draw(stream(0, "select", 0))
+    selector.observe()
+    assert selector.law is None
+
+
+def test_a_cohort_without_a_law() -> None:
+    selector = Selector(
+        scheme("pow-d", m=1, d=2), Federation.from_sizes([1, 1]), 0, ask=lambda ask: [1, 2]
+    )
+    selector.select()
+    assert selector.law is None
 
 
 def test_absent_clients_are_never_chosen() -> None:

@@ -18,7 +18,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import Latest
-from fedcohort.core.scheme import Moment, Scheme, checked_latency
+from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array
 from fedcohort.designs import Everyone
@@ -76,6 +76,7 @@ class Selector:
         self.round = 0
         self._state: Any = None
         self._cohort: Cohort | None = None
+        self._law: Design | None = None
 
     def select(
         self,
@@ -104,12 +105,13 @@ class Selector:
             )
         federation, moment = self._present(available, latency)
         if len(federation.present) == 0:
-            self._cohort = Cohort.empty()
+            self._cohort, self._law = Cohort.empty(), None
             return self._cohort
         state = self.start(ask)
         rng = stream(self.seed, "select", self.round)
-        chosen = self.scheme.select(state, federation, moment, rng)
-        self._cohort = self._converse(chosen, ask, self.round)
+        ending = self._converse(self.scheme.select(state, federation, moment, rng), ask, self.round)
+        self._cohort = drawn(ending, rng)
+        self._law = ending if isinstance(ending, Design) else None
         return self._cohort
 
     @property
@@ -121,6 +123,14 @@ class Selector:
     def pending(self) -> Cohort | None:
         """The cohort of a round that was chosen and not yet observed; None between rounds."""
         return self._cohort
+
+    @property
+    def law(self) -> Design | None:
+        """The law that the pending cohort was drawn from, None where there is none.
+
+        Known for schemes that ask, too, unlike `design`. It is not saved.
+        """
+        return self._law
 
     def amend(self, cohort: Cohort) -> None:
         """Say who trained instead: drop-outs replaced, weights corrected.
@@ -155,7 +165,10 @@ class Selector:
             raise
 
     def design(self, available: ArrayLike | None = None) -> Design | None:
-        """The law of the coming cohort, or None where it is known only after asking."""
+        """The law of the coming cohort, or None where it is known only after asking.
+
+        See `law` for the one that was drawn from.
+        """
         federation, moment = self._present(available)
         if len(federation.present) == 0:
             return Everyone(federation.shares)  # nobody, for certain
@@ -192,7 +205,7 @@ class Selector:
             self._state = self.scheme.observe(self._state, self.federation, self._cohort, heard)
         self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
         self.round += 1
-        self._cohort = None
+        self._cohort = self._law = None
 
     def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies:
         """The replies as the scheme sees them: finite, ascending, and what it listens to."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import fedcohort
-from fedcohort import Cohort, Federation, Selector
+from fedcohort import Cohort, Federation, Replies, Selector
 from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
@@ -211,7 +211,7 @@ def bias(
     who = DropOuts(availability(dropping), rule)  # type: ignore[arg-type]
     attendance, estimates = Attendance.of(N), []
     for _ in range(rounds):
-        cohort, attendance = who.survived(selector, selector.select(), None, attendance)
+        cohort, attendance = who.survived(selector, selector.select(), attendance)
         estimates.append(cohort.weights @ X[cohort.clients])
         selector.observe()
     target = federation.importance @ X
@@ -224,6 +224,23 @@ def test_within_clusters_the_default_rule_is_within_two_percent(dropping: int) -
     found, error = bias("target", Redraw(), dropping, 400, groups=tuple(GROUP.tolist()))
     assert abs(found) < 0.02
     assert error < 0.004  # so that the bar means something: 5 sigma is one bar
+
+
+def test_schemes_that_ask_are_replaced_within_their_strata_too() -> None:
+    told = np.eye(GROUPS)[GROUP] * 10
+    selector = Selector(
+        fedcohort.scheme("cluster", m=M, strata=GROUPS),
+        Federation.from_sizes(SIZES),
+        seed=7,
+        ask=lambda ask: told[ask.clients],
+    )
+    who = DropOuts(Random(0.5), Redraw())
+    attendance = Attendance.of(N)
+    for _ in range(20):
+        chosen = selector.select()
+        kept, attendance = who.survived(selector, chosen, attendance)
+        assert set(GROUP[kept.clients]) == set(GROUP[chosen.clients])  # the default has attempts
+        selector.observe(Replies(kept.clients, {"update": told[kept.clients]}))
 
 
 def test_the_naive_mean_is_far_off_on_the_same_draws() -> None:

@@ -18,6 +18,7 @@ from fedcohort.core import (
     UPDATE,
     UPDATE_NORM,
     Citation,
+    NoState,
     Scheme,
     Signal,
     Whole,
@@ -25,11 +26,13 @@ from fedcohort.core import (
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.designs import Rows
+from fedcohort.maths.draws import distinct
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
 from fedcohort.theory.advice import _declared, _never
 from fedcohort.theory.knowledge import Known, NotKnownError
 from fedcohort.theory.rehearsal import QUESTION_BYTES, bytes_of, rehearse
+from fedcohort.theory.trial import Trial
 
 EQUAL = [50] * 60
 SKEWED = [int(2000 / (i + 1)) + 1 for i in range(60)]
@@ -152,6 +155,45 @@ def test_pilot_updates_rank_by_the_exact_variance():
     assert any("pilot" in line for line in advice.cannot_know)
 
 
+def test_schemes_that_ask_are_ranked_by_a_pilot_round():
+    rng = np.random.default_rng(0)
+    updates = rng.normal(size=(60, 8)) * rng.lognormal(0, 1, 60)[:, None]
+    federation = Federation.from_sizes(SKEWED)
+    advice = advise(federation, m=6, updates=updates)
+    norms = np.linalg.norm(updates, axis=1)
+    optimal = scheme("optimal", m=6).given(norms, federation)
+    row = advice.row("optimal")
+    assert row.status == "exact"
+    assert row.score == pytest.approx(optimal.aggregate_variance(updates))
+    assert (row.expected_distinct, row.computing) == (pytest.approx(6), 60)
+    assert {advice.row(name).status for name in ("hcsfed", "cluster", "importance")} == {"exact"}
+    # It is the best, but all clients would have to train in every round.
+    assert row.score < advice.row(advice.recommended).score
+    assert advice.row(advice.recommended).computing <= 6
+    assert any("Where 60 clients can compute in every round, optimal" in s for s in advice.reasons)
+
+
+@dataclass(frozen=True)
+class AsksSome(Scheme):
+    """Its law, given the candidates, is not its law."""
+
+    m: Annotated[int, Whole(1)] = 2
+    name: ClassVar[str] = "asks-some"
+    asks: ClassVar[frozenset[Signal]] = frozenset({UPDATE_NORM})
+
+    def select(self, state, federation, moment, rng):
+        candidates = distinct(rng, len(federation), 3)
+        yield Ask(UPDATE_NORM, candidates)
+        return Rows.alike(federation.among(candidates).shares, self.m)
+
+
+def test_a_law_that_hangs_on_chance_is_not_taken_for_the_law():
+    federation = Federation.from_sizes([1, 2, 3, 4])
+    known = Known(federation, None, np.eye(4))
+    assert known.law(AsksSome(), federation) is None
+    assert Trial(AsksSome(), federation, known.answer).design(NoState()) is None
+
+
 def test_sweep_holds_the_scores_at_other_m():
     advice = advise(SKEWED, m=6, sweep=[2, 12])
     assert advice.sweep.m == (2, 6, 12)
@@ -204,7 +246,9 @@ def test_bytes_are_what_the_ledger_books():
 
 def test_what_a_rehearsal_finds():
     federation = Federation.from_sizes([3] * 500)
-    assert rehearse(scheme("md", m=5), federation, 5) == ((), ())
+    assert rehearse(scheme("md", m=5), federation, 5)[:2] == ((), ())
+    assert rehearse(scheme("uniform", m=5), federation, 5).trained == 5
+    assert rehearse(scheme("fedsampling"), federation, 5).trained == 500
     found = rehearse(scheme("optimal", m=5), federation, 5)
     assert [(q.signal, q.clients) for q in found.round] == [(UPDATE_NORM, 500)]
     target = rehearse(scheme("target", m=5), federation, 5)

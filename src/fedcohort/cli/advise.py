@@ -140,7 +140,7 @@ def _table(rows: list[SchemeFacts]) -> Table:
             _number(row.sigma),
             _number(row.gamma),
             _number(row.weight_sum_variance),
-            _number(row.expected_distinct),
+            _clients(row),
             f"{row.never_mean:.1%} ({row.never_worst:.1%})",
             _bytes(row.bytes_per_round),
             row.secure_aggregation.split(":")[0].split(";")[0],
@@ -148,6 +148,13 @@ def _table(rows: list[SchemeFacts]) -> Table:
             ", ".join(dict.fromkeys(line.split(" (")[0] for line in row.discloses)) or "-",
         )
     return table
+
+
+def _clients(row: SchemeFacts) -> str:
+    """How many train; and how many must compute, where those are more."""
+    trained, computing = row.expected_distinct, row.computing
+    more = trained is not None and computing is not None and computing > trained + 0.5
+    return _number(trained) + (f" ({computing:.0f} compute)" if more else "")
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,7 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,6 +78,15 @@ def checked_latency(latency: ArrayLike, n: int) -> Floats:
     return values.astype(np.float64)
 
 
+Ending: TypeAlias = Cohort | Design
+"""How a conversation about a round ends: with the cohort itself, or with its law."""
+
+
+def drawn(ending: Ending, rng: Any) -> Cohort:
+    """The cohort that a conversation ended in."""
+    return ending.draw(rng) if isinstance(ending, Design) else ending
+
+
 @dataclass(frozen=True)
 class NoState:
     """The state of a scheme that remembers nothing."""
@@ -88,7 +97,8 @@ class Scheme(Checked, ABC, Generic[S]):
 
     Subclass as a frozen dataclass: the fields are the hyper-parameters, their ranges stand in
     the annotations. A scheme whose law depends on the federation alone implements `law` and is
-    done; one that asks or adapts implements `select` (and `start`, `observe`).
+    done; one that remembers implements `design` (and `start`, `observe`); one that asks in
+    every round implements `select`.
 
     Class attributes
     ----------------
@@ -128,12 +138,16 @@ class Scheme(Checked, ABC, Generic[S]):
 
     def select(
         self, state: S, federation: Federation, moment: Moment, rng: Any
-    ) -> Cohort | Conversation[Cohort]:
-        """The cohort of this round. Changes nothing."""
+    ) -> Ending | Conversation[Ending]:
+        """The cohort of this round, or the law that it is to be drawn from. Changes nothing.
+
+        To end in a law is better than to draw from it: whoever drives the conversation can
+        then rank the scheme before training and replace clients that drop out.
+        """
         design = self.design(state, federation, moment)
         if design is None:
             raise NotImplementedError(f"{type(self).__name__} must implement law or select")
-        return design.draw(rng)
+        return design
 
     def observe(self, state: S, federation: Federation, cohort: Cohort, replies: Replies) -> S:
         """What the scheme knows after a round: the only change of state."""

@@ -293,7 +293,7 @@ class CohortStrategy(Strategy):
         ended = complete(
             self.dropouts,
             cohort,
-            selector.design(self.session.available),
+            selector.law,
             self.session.attendance,
             train,
             stream(self.seed, "replace", selector.round),

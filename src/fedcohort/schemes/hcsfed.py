@@ -22,6 +22,7 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Design,
+    Ending,
     Federation,
     Moment,
     OneOf,
@@ -209,12 +210,12 @@ class HCSFed(Scheme[Seen]):
 
     def select(
         self, state: Seen, federation: Federation, moment: Moment, rng: Any
-    ) -> Cohort | Conversation[Cohort]:
+    ) -> Ending | Conversation[Ending]:
         if self.features == "ask":
-            return self._asking(state, federation, rng)
+            return self._asking(state, federation)
         return super().select(state, federation, moment, rng)
 
-    def _asking(self, state: Seen, federation: Federation, rng: Any) -> Conversation[Cohort]:
+    def _asking(self, state: Seen, federation: Federation) -> Conversation[Ending]:
         how: dict[str, int | float | str] = {"rate": self.rate, "method": self.compression}
         rows = yield Ask(COMPRESSED_GRADIENT, federation.present, how)
         if rows.ndim != 2 or rows.dtype.kind not in "iuf":
@@ -222,7 +223,7 @@ class HCSFed(Scheme[Seen]):
                 f"{self.name} needs one row of features per client; got {rows.dtype} of shape "
                 f"{rows.shape}."
             )
-        return self.given(rows, federation, state).draw(rng)
+        return self.given(rows, federation, state)
 
     def design(self, state: Seen, federation: Federation, moment: Moment) -> Design | None:
         if self.features == "ask":

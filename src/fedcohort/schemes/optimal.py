@@ -12,7 +12,6 @@ from fedcohort.core import (
     Ask,
     Citation,
     Claim,
-    Cohort,
     Conversation,
     Federation,
     Moment,
@@ -68,10 +67,9 @@ class Optimal(Scheme[NoState]):
 
     def select(
         self, state: NoState, federation: Federation, moment: Moment, rng: Any
-    ) -> Conversation[Cohort]:
-        everyone = federation.present
-        norms = yield Ask(UPDATE_NORM, everyone)
-        return self.given(norms, federation).draw(rng)
+    ) -> Conversation[Bernoulli]:
+        norms = yield Ask(UPDATE_NORM, federation.present)
+        return self.given(norms, federation)
 
     def given(self, norms: Floats, federation: Federation) -> Bernoulli:
         """The law of the cohort once the norms (aligned with ``federation.present``) are known."""

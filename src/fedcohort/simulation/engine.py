@@ -144,9 +144,7 @@ class _Run:
         fleet = Fleet(self.task, self.work, self.seed, round, self.theta)
         cohort = self.selector.select(there, fleet.answer, latency)
         if self.dropouts is not None:
-            cohort, self.attendance = self.dropouts.survived(
-                self.selector, cohort, there, self.attendance
-            )
+            cohort, self.attendance = self.dropouts.survived(self.selector, cohort, self.attendance)
         chosen = time.perf_counter()
         signals = {signal.name: np.empty(0) for signal in self.scheme.listens}
         counted = cohort

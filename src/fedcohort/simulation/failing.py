@@ -10,7 +10,6 @@ import numpy as np
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.parameters import Checked, Real
 from fedcohort.core.streams import stream
-from fedcohort.core.types import Ints
 from fedcohort.selector import Selector
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw, complete
 from fedcohort.simulation.availability import Availability
@@ -50,7 +49,7 @@ class DropOuts(Checked):
         }
 
     def survived(
-        self, selector: Selector, cohort: Cohort, there: Ints | None, attendance: Attendance
+        self, selector: Selector, cohort: Cohort, attendance: Attendance
     ) -> tuple[Cohort, Attendance]:
         """The cohort that counts, as the selector is told, and what is learnt of attendance."""
         round, n = selector.round, len(selector.federation)
@@ -58,7 +57,7 @@ class DropOuts(Checked):
         ended = complete(
             self.rule,
             cohort,
-            selector.design(there),
+            selector.law,
             attendance,
             lambda asked: asked if up is None else np.intersect1d(asked, up),
             stream(selector.seed, "replace", round),

@@ -44,6 +44,8 @@ class SchemeFacts:
         sum Var(omega_i); the same + alpha sum p^2; Var(sum omega_i).
     expected_distinct
         Clients per round on average.
+    computing
+        Clients per round that need the model, to train or only to answer a question.
     never_mean, never_worst
         Chance that a client is never seen in all rounds, on average and for the worst-off.
     bytes_per_round
@@ -68,6 +70,7 @@ class SchemeFacts:
     gamma: float | None = None
     weight_sum_variance: float | None = None
     expected_distinct: float | None = None
+    computing: float | None = None
     never_mean: float | None = None
     never_worst: float | None = None
     bytes_per_round: float | None = None
@@ -135,7 +138,7 @@ def advise(
     modelled as a common part of squared length 1 plus independent deviations of squared
     length ``heterogeneity``; the variance is then exactly
     heterogeneity * Sigma + Var(sum omega). Only unbiased schemes whose law is known, with at
-    most m clients per round, are recommended.
+    most m clients per round that train or answer with the model at hand, are recommended.
 
     Parameters
     ----------
@@ -301,20 +304,24 @@ class Judge:
         )
 
     def _priced(self, scheme: Scheme[Any], m: int, row: SchemeFacts) -> SchemeFacts:
-        questions = rehearse(scheme, self.federation, m)
-        if questions is None:
+        found = rehearse(scheme, self.federation, m)
+        if found is None:
             note = f"{row.note} What it asks could not be rehearsed here.".strip()
             return replace(row, note=note)
-        asked = [f"{q.signal.name} of {q.clients} clients once" for q in questions.start]
-        asked += [f"{q.signal.name} of {q.clients} clients a round" for q in questions.round]
+        asked = [f"{q.signal.name} of {q.clients} clients once" for q in found.start]
+        asked += [f"{q.signal.name} of {q.clients} clients a round" for q in found.round]
         asked += [f"{signal.name} of those who train" for signal in sorted_signals(scheme.listens)]
         row = replace(row, needs="; ".join(asked) or "nothing")
+        trained = found.trained if row.expected_distinct is None else row.expected_distinct
+        if trained is None:
+            return row
+        asked_to_compute = [q.clients for q in found.round if q.signal.needs_model]
+        row = replace(row, computing=float(max(trained, *asked_to_compute, 0)))
         if self.model_bytes is None:
             return row
-        trained = row.expected_distinct if row.expected_distinct is not None else float(m)
         known = self.known.label_histograms
         classes = CLASSES if known is None else known.shape[1]
-        total = bytes_of(questions.round, trained, self.model_bytes, classes)
+        total = bytes_of(found.round, trained, self.model_bytes, classes)
         return replace(row, bytes_per_round=total)
 
     def _why_unknown(self, scheme: Scheme[Any]) -> str:

@@ -12,9 +12,10 @@ from fedcohort.core.conversation import UPDATE, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.scheme import Ending, Moment, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.theory.paths import without_chance
 
 
 class NotKnownError(Exception):
@@ -81,7 +82,18 @@ class Known:
             everyone = np.arange(len(federation))
             replies = Replies(everyone, {UPDATE.name: self.updates})
             state = scheme.observe(state, federation, Cohort.equal(everyone), replies)
-        return scheme.design(state, federation, Moment(0))
+        moment = Moment(0)
+        design = scheme.design(state, federation, moment)
+        if design is not None or not scheme.asks:
+            return design
+
+        def ending(rng: Any) -> Ending:
+            talk: Any = scheme.select(state, federation, moment, rng)
+            end: Ending = converse(talk, self.answer, scheme.asks, speaker=scheme.name)
+            return end
+
+        law = without_chance(ending)
+        return law if isinstance(law, Design) else None
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,7 @@ class KnownClient:
         out: Ints = self.known.label_histograms[self.position]
         return out
 
-    def loss(self) -> float:
+    def loss(self, batch: int | None = None) -> float:
         """Changes with the model: never known beforehand."""
         raise NotKnownError("the losses of a model that does not exist yet")
 

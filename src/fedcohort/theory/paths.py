@@ -75,6 +75,22 @@ def every_path(
     raise TooLarge(f"There are more than {limit} paths; enumerate a smaller case.")
 
 
+def without_chance(function: Callable[[Any], T]) -> T | None:
+    """The result of ``function(rng)`` if it draws nothing; None if chance decides.
+
+    >>> without_chance(lambda rng: "certain")
+    'certain'
+    >>> without_chance(lambda rng: rng.below(2)) is None
+    True
+    """
+    path = Path([])
+    try:
+        result = function(path)
+    except (TooLarge, NotEnumerable):
+        return None
+    return result if not path.taken else None
+
+
 def _following(path: Path) -> list[int] | None:
     """The choices that lead down the next path: the last choice that can move on, does."""
     taken = path.taken

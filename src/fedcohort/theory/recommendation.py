@@ -33,12 +33,12 @@ class Sweep:
 
 
 def eligible(row: SchemeFacts, m: int, secure_aggregation: bool = False) -> bool:
-    """Unbiased, its law known, within the budget of m clients a round."""
-    if row.score is None or not row.unbiased or row.expected_distinct is None:
+    """Unbiased, its law known, within the budget of m clients that work in a round."""
+    if row.score is None or not row.unbiased or row.computing is None:
         return False
     if secure_aggregation and row.secure_aggregation.startswith("no"):
         return False
-    return row.expected_distinct <= m * (1 + TIE)
+    return row.computing <= m * (1 + TIE)
 
 
 def chosen(
@@ -127,7 +127,7 @@ def reasons(
     """Why this one, in a few sentences."""
     if best is None:
         return ("No unbiased scheme with a known law stays within m clients a round.",)
-    out = [_against(best, rows, judge)]
+    out = [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
     out += _uniform_against_md(rows, m, len(judge.federation.present), sum_squares)
     if judge.known.updates is None and judge.known.label_histograms is None:
         out += _if_more_or_less_alike(rows, best, m, judge.heterogeneity)
@@ -138,13 +138,38 @@ def reasons(
 
 def _against(best: SchemeFacts, rows: Sequence[SchemeFacts], judge: Judge) -> str:
     score = best.score or 0.0
-    text = f"Of the unbiased schemes, {best.name} has the least {judge.criterion}: {score:.4g}"
+    text = (
+        f"Of the unbiased schemes within the budget, {best.name} has the least "
+        f"{judge.criterion}: {score:.4g}"
+    )
     others = [row for row in rows if row.name == "md" and row is not best and row.score]
     if others and others[0].score:
         saved = 1.0 - score / others[0].score
         by = f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'} than"
         text += f", {by if abs(saved) >= 0.005 else 'practically the same as'} MD sampling"
     return text + "."
+
+
+def _if_all_could_compute(best: SchemeFacts, rows: Sequence[SchemeFacts], m: int) -> list[str]:
+    """The best of those that send as little, but let more than m clients work."""
+    able = [
+        row
+        for row in rows
+        if row.score is not None
+        and row.unbiased
+        and (row.expected_distinct or 0.0) <= m * (1 + TIE)
+        and (row.computing or 0.0) > m * (1 + TIE)
+    ]
+    if not able or not best.score:
+        return []
+    other = min(able, key=lambda row: row.score or 0.0)
+    saved = 1.0 - (other.score or 0.0) / best.score
+    if saved < 0.005:
+        return []
+    return [
+        f"Where {other.computing:.0f} clients can compute in every round, {other.name} has "
+        f"{saved:.0%} less."
+    ]
 
 
 def _uniform_against_md(

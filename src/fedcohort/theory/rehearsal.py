@@ -32,11 +32,15 @@ class Question(NamedTuple):
     settings: Mapping[str, int | float | str] = MappingProxyType({})
 
 
-class Questions(NamedTuple):
-    """What is asked once before the first round, and in every round."""
+class Rehearsed(NamedTuple):
+    """What is asked once before the first round, and in every round; how many then train.
+
+    ``trained`` is None where that could not be tried.
+    """
 
     start: tuple[Question, ...]
     round: tuple[Question, ...]
+    trained: int | None
 
 
 @dataclass
@@ -51,10 +55,10 @@ class _Listener:
         return scripted(self.federation)(ask)
 
 
-def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Questions | None:
+def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Rehearsed | None:
     """The questions of a scheme, by one round on a small federation with scripted clients.
 
-    Whoever asks everybody there asks everybody in the large federation; other numbers are
+    Whoever asks or trains everybody there does so in the large federation; other numbers are
     taken as they are. None where the rehearsal fails or would be too large.
 
     >>> from fedcohort import scheme
@@ -62,18 +66,24 @@ def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Questions |
     >>> [(question.signal.name, question.clients) for question in found.round]
     [('update_norm', 5000)]
     """
-    if not scheme.asks:
-        return Questions((), ())
     n = len(federation.present)
     stage = min(n, max(24, 2 * m))
     found = None if stage > STAGE_LIMIT else _rehearsed(scheme, stage)
     if found is None:
-        return None
-    return Questions(*(tuple(_scaled(q, stage, n) for q in questions) for questions in found))
+        return None if scheme.asks else Rehearsed((), (), None)
+
+    def scaled(clients: int) -> int:
+        return n if clients >= stage else clients
+
+    start, round = (
+        tuple(question._replace(clients=scaled(question.clients)) for question in questions)
+        for questions in (found.start, found.round)
+    )
+    return Rehearsed(start, round, None if found.trained is None else scaled(found.trained))
 
 
 @lru_cache(maxsize=512)
-def _rehearsed(scheme: Scheme[Any], clients: int) -> Questions | None:
+def _rehearsed(scheme: Scheme[Any], clients: int) -> Rehearsed | None:
     """Always on the same sizes, so that it is done once for every scheme."""
     small = Federation.from_sizes(np.arange(100, 100 + clients))
     listener = _Listener(small)
@@ -85,14 +95,10 @@ def _rehearsed(scheme: Scheme[Any], clients: int) -> Questions | None:
             )  # of scripted clients, not of real ones
             state = trial.start()
             start, listener.heard = tuple(listener.heard), []
-            trial.select(state)
+            cohort = trial.select(state)
     except (FedcohortError, ArithmeticError, ValueError, LookupError, AttributeError, TypeError):
         return None  # a rehearsal on scripted clients may fail; the scheme is still described
-    return Questions(start, tuple(listener.heard))
-
-
-def _scaled(question: Question, stage: int, n: int) -> Question:
-    return question._replace(clients=n) if question.clients >= stage else question
+    return Rehearsed(start, tuple(listener.heard), len(cohort))
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,13 @@ class _SizedClient:
     def label_counts(self) -> Ints:
         return np.ones(self.classes, dtype=np.int64)
 
-    def loss(self) -> float:
+    def feature_counts(self, bins: int) -> Ints:
+        return np.ones((self.classes, bins), dtype=np.int64)
+
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        return counts
+
+    def loss(self, batch: int | None = None) -> float:
         return 1.0
 
     def update(self) -> Floats:

@@ -15,12 +15,12 @@ from fedcohort.core.conversation import Answer, Ask, Signal, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.scheme import Ending, Moment, Scheme, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths.draws import below
 from fedcohort.maths.noise import noisy_counts
-from fedcohort.theory.paths import NotEnumerable, every_path
+from fedcohort.theory.paths import NotEnumerable, every_path, without_chance
 
 CLASSES = 3
 DIMENSION = 6
@@ -118,19 +118,26 @@ class Trial:
         self, state: Any, round: int = 0, available: Ints | None = None, rng: Any = None
     ) -> Cohort:
         """The cohort of a round; by default with the generator of that round."""
-        federation = self.federation.among(available)
         generator = stream(self.seed, "select", round) if rng is None else rng
-        chosen = self.scheme.select(state, federation, Moment(round, available), generator)
-        cohort: Cohort = self._converse(chosen)
-        return cohort
+        return drawn(self._ending(state, round, available, generator), generator)
+
+    def _ending(self, state: Any, round: int, available: Ints | None, rng: Any) -> Ending:
+        federation = self.federation.among(available)
+        talk = self.scheme.select(state, federation, Moment(round, available), rng)
+        ending: Ending = self._converse(talk)
+        return ending
 
     def _converse(self, conversation: Any) -> Any:
         return converse(conversation, self.answer, self.scheme.asks, speaker=self.scheme.name)
 
     def design(self, state: Any, round: int = 0, available: Ints | None = None) -> Design | None:
-        """The law of a round, where the scheme knows it beforehand."""
+        """The law of a round, where the scheme knows it beforehand or once all is answered."""
         federation = self.federation.among(available)
-        return self.scheme.design(state, federation, Moment(round, available))
+        design = self.scheme.design(state, federation, Moment(round, available))
+        if design is not None:
+            return design
+        ending = without_chance(lambda rng: self._ending(state, round, available, rng))
+        return ending if isinstance(ending, Design) else None
 
     def replies(self, cohort: Cohort) -> Replies:
         """What the clients of a cohort send back: the signals that the scheme listens to."""
