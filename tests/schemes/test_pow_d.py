@@ -267,3 +267,15 @@ def test_a_run_on_quadratics_prefers_the_worst() -> None:
     biased = simulate(task, scheme("pow-d", m=1, d=4), rounds=20)
     fair = simulate(task, scheme("md", m=1), rounds=20)
     assert biased.participation[3] > fair.participation[3]
+
+
+@pytest.mark.parametrize(("m", "n", "asked"), [(3, 40, 6), (15, 40, 30), (30, 40, 40)])
+def test_without_d_twice_as_many_as_train_are_asked(m, n, asked):
+    heard = []
+
+    def answer(ask):
+        heard.append(len(ask.clients))
+        return np.ones(len(ask.clients))
+
+    cohort = Selector(scheme("pow-d", m=m), Federation.from_sizes([1] * n), 0, ask=answer).select()
+    assert (heard, len(cohort)) == ([asked], m)

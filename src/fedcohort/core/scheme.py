@@ -217,11 +217,13 @@ def _by_name(signals: frozenset[Signal]) -> list[Signal]:
     return sorted(signals, key=lambda signal: signal.name)
 
 
-def candidate_number(d: int, federation: Federation, owner: str) -> int:
-    """How many candidates to look at: d, never more than are there.
+def candidate_number(d: int | None, m: int, federation: Federation, owner: str) -> int:
+    """How many candidates to look at: d, twice m where it is None, never more than are there.
 
-    More than there are clients is an error; more than have data is told in a warning.
+    A d of more than there are clients is an error; more than have data is told in a warning.
     """
+    if d is None:
+        return min(2 * m, len(federation.present))
     if d > len(federation):
         raise BadParameter("d", owner, f"at most the number of clients ({len(federation)})", d)
     if d > federation.eligible:

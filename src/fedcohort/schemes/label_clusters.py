@@ -96,7 +96,7 @@ class _Clustered(Scheme[Groups]):
     """What the eight share: the groups, and the lists of candidates."""
 
     m: Annotated[int, Whole(1)] = 10
-    d: Annotated[int, Whole(1)] = 20
+    d: Annotated[int | None, Maybe(Whole(1))] = None
     clusters: Annotated[str, OneOf(("optics", "dbscan", "kmedoids"))] = "optics"
     summary: Annotated[str, OneOf(("labels", "features"))] = "labels"
     epsilon: Annotated[float | None, Maybe(Real(0, 20, open_low=True))] = None
@@ -109,7 +109,7 @@ class _Clustered(Scheme[Groups]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d < self.m:
+        if self.d is not None and self.d < self.m:
             raise BadParameter("d", self.name, f"at least m ({self.m})", self.d)
 
     @property
@@ -130,12 +130,12 @@ class _Clustered(Scheme[Groups]):
 
     def wanted(self, federation: Federation) -> int:
         """How many clients train: m, or as many as are there."""
-        candidate_number(self.d, federation, self.name)
+        candidate_number(self.d, self.m, federation, self.name)
         return cohort_size(self.m, federation, self.name)
 
     def lists(self, taken: Ints, here: Ints, groups: Groups, take: Take) -> list[Ints]:
         """List z candidates for each of the groups ``taken``, nobody twice, at least m in all."""
-        z = math.ceil(self.d / max(1, len(taken)))
+        z = math.ceil((self.d or 2 * self.m) / max(1, len(taken)))
         return candidate_lists(taken, groups.labels, here, z, self.m, take)
 
     def worst_of_each(self, lists: list[Ints], losses: Floats, wanted: int, rng: Any) -> Cohort:
@@ -221,7 +221,7 @@ class StaticUniform(_Static):
     m
         Clients that train, and groups that are looked at (w in the thesis).
     d
-        Candidates in all; ceil(d / m) from each group.
+        Candidates in all, ceil(d / m) from each group; None: 2 m.
     clusters
         How groups are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"`` (an extra).
     summary

@@ -56,7 +56,7 @@ class _PowerOfChoice(Scheme[S]):
     """What the three variants share: the candidates, and the best of them."""
 
     m: Annotated[int, Whole(1)] = 10
-    d: Annotated[int, Whole(1)] = 20
+    d: Annotated[int | None, Maybe(Whole(1))] = None
     candidates: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
     negative: Annotated[bool, Flag()] = False
 
@@ -65,13 +65,13 @@ class _PowerOfChoice(Scheme[S]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d < self.m:
+        if self.d is not None and self.d < self.m:
             raise BadParameter("d", self.name, f"at least m ({self.m})", self.d)
 
     def drawn(self, federation: Federation, rng: Any) -> Ints:
         """The candidates: d distinct clients, with probability p or uniformly."""
         cohort_size(self.m, federation, self.name)  # more than could ever be chosen is an error
-        d = candidate_number(self.d, federation, self.name)
+        d = candidate_number(self.d, self.m, federation, self.name)
         if self.candidates == "importance":
             return weighted_without_replacement(rng, federation.shares.parts, d)
         return federation.present[distinct(rng, len(federation.present), d)]
@@ -94,7 +94,8 @@ class PowD(_PowerOfChoice[NoState]):
     m
         How many clients train; each weighs 1/m.
     d
-        How many candidates are asked, m <= d <= n. They download the model to answer.
+        How many candidates are asked, m <= d <= n; None: 2 m, or all. They download the model
+        to answer.
     candidates
         ``"importance"``: drawn one after another with probability p; ``"uniform"``, as in some
         published implementations, which ask clients of one sample as often as any other.
