@@ -27,7 +27,7 @@ def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 def test_help_lists_every_command() -> None:
     out = fedcohort("--help").stdout
-    for command in ("check", "compare", "demo", "new", "report", "schemes"):
+    for command in ("bench", "check", "compare", "demo", "new", "report", "schemes"):
         assert command in out
 
 

@@ -251,6 +251,6 @@ def cohort_size(m: int | str, federation: Federation, owner: str) -> int:
             owner,
             f"at most the number of clients that can be chosen ({federation.eligible})",
             wanted,
-            "Lower it, or say m='all'.",
+            "Lower it.",
         )
     return min(wanted, len(federation.present))

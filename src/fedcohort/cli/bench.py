@@ -1,0 +1,171 @@
+"""``fedcohort bench``: how long choosing takes, scheme by scheme, on this machine."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from fedcohort.cli.words import parse_scheme
+from fedcohort.core.cohort import Replies
+from fedcohort.core.conversation import Ask
+from fedcohort.core.errors import FedcohortError, FedcohortWarning
+from fedcohort.core.federation import Federation
+from fedcohort.core.scheme import Scheme
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.schemes import schemes as all_schemes
+from fedcohort.selector import Selector
+from fedcohort.theory.trial import ScriptedClient
+
+YARDSTICK = "uniform"
+
+
+def bench(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCHEME]...", help="Schemes, as in `compare`; all by default."),
+    ] = None,
+    clients: Annotated[int, typer.Option("--clients", "-n", min=1, help="Clients.")] = 1000,
+    m: Annotated[int, typer.Option("--m", "-m", min=1, help="Clients per round.")] = 10,
+    parameters: Annotated[
+        int, typer.Option("--parameters", "-d", min=1, help="Numbers in an update.")
+    ] = 1000,
+    rounds: Annotated[int, typer.Option("--rounds", min=2, help="Rounds to time.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Time what the server does in a round, for every scheme side by side.
+
+    Processor time of the server alone: what clients need to answer is not counted, nor is
+    training. Sizes are log-normal; losses, labels and updates are made up.
+    """
+    federation = Federation.from_sizes(_sizes(clients))
+    wanted = [YARDSTICK, YARDSTICK, *(words or all_schemes())]  # the first only warms up
+    choosers = [parse_scheme(word, m) for word in wanted]  # a mistake in one is told at once
+    rows = []
+    for seed, chooser in enumerate(_shown(choosers)):
+        # Everyone has clients of its own, as labels that were grouped before are recognised.
+        rows.append(_row(chooser, Script(federation, parameters, seed), rounds))
+        rows[-1]["scheme"] = wanted[seed]
+    _, yardstick, *rows = rows
+    for row in rows:
+        known = row["round"] is not None and yardstick["round"]
+        row["times uniform"] = row["round"] / yardstick["round"] if known else None
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        _print(rows, clients, m)
+
+
+def _shown(choosers: list[Scheme[Any]]) -> Iterable[Scheme[Any]]:
+    """With a bar where somebody looks."""
+    bar = {"console": Console(stderr=True), "disable": not sys.stderr.isatty()}
+    return track(choosers, "timing", transient=True, **bar)  # type: ignore[arg-type]
+
+
+def _sizes(n: int) -> Ints:
+    return 1 + (100 * stream(0, "bench").lognormal(0.0, 1.0, n)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SizedClient(ScriptedClient):
+    """A made-up client with a model of so many parameters."""
+
+    parameters: int = 1
+
+    def update(self) -> Floats:
+        return self._rng("update").standard_normal(self.parameters)
+
+    gradient = update
+
+
+@dataclass
+class Script:
+    """Answers of made-up clients, each measured once, and the time that took."""
+
+    federation: Federation
+    parameters: int
+    seed: int
+    spent: float = 0.0
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    def __call__(self, ask: Ask) -> Array:
+        begun = time.process_time()
+        rows = np.array([self._answer(ask, i) for i in ask.clients.tolist()])
+        self.spent += time.process_time() - begun
+        return rows
+
+    def _answer(self, ask: Ask, i: int) -> Any:
+        key = ask.signal.name, tuple(ask.settings.items()), i
+        if key not in self.known:
+            sizes = self.federation.sizes
+            size = 1 if sizes is None else int(sizes[i])
+            self.known[key] = ask.measured(SizedClient(i, size, self.seed, self.parameters))
+        return self.known[key]
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Processor time of some work without that of the answers."""
+        begun, answering = time.process_time(), self.spent
+        work()
+        return time.process_time() - begun - (self.spent - answering)
+
+
+TIMES = ("start", "first choice", "a choice", "learning", "round")
+
+
+def _row(scheme: Scheme[Any], script: Script, rounds: int) -> dict[str, Any]:
+    """The times of a scheme, or why it has none."""
+    row: dict[str, Any] = {"scheme": scheme.name, **dict.fromkeys(TIMES), "note": ""}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedcohortWarning)
+        try:
+            return row | _timed(scheme, script, rounds)
+        except FedcohortError as error:
+            return row | {"note": str(error)}
+
+
+def _timed(scheme: Scheme[Any], script: Script, rounds: int) -> dict[str, float]:
+    selector = Selector(scheme, script.federation, seed=0, ask=script)
+    start = script.seconds(selector.start)
+    choices, lessons = [], []
+    for _ in range(rounds):
+        choices.append(script.seconds(selector.select))
+        chosen = np.empty(0, np.int64) if selector.pending is None else selector.pending.clients
+        replies = Replies(chosen, {s.name: script(Ask(s, chosen)) for s in scheme.listens})
+        lessons.append(script.seconds(partial(selector.observe, replies)))
+    choice, lesson = statistics.median(choices[1:]), statistics.median(lessons[1:])
+    found = start, choices[0], choice, lesson, choice + lesson
+    return dict(zip(TIMES, found, strict=True))
+
+
+def _print(rows: list[dict[str, Any]], clients: int, m: int) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("scheme", *TIMES, "times uniform", "note"):
+        left = column in {"scheme", "note"}
+        side: Literal["left", "right"] = "left" if left else "right"
+        table.add_column(column, justify=side, overflow="fold", no_wrap=column != "note")
+    for row in rows:
+        ratio = row["times uniform"]
+        shown = "-" if ratio is None else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+        table.add_row(row["scheme"], *(_milliseconds(row[t]) for t in TIMES), shown, row["note"])
+    console = Console()
+    console.print(f"{clients:,} clients, {m} a round; milliseconds of processor time\n")
+    console.print(table)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{1e3 * seconds:,.{0 if seconds >= 0.1 else 2}f}"

@@ -1,0 +1,54 @@
+"""``fedcohort bench``: every scheme gets a row, answers are not counted."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fedcohort import Federation, schemes
+from fedcohort.cli import app
+from fedcohort.cli.bench import Script
+from fedcohort.core import LOSS, Ask
+from fedcohort.core.errors import BadParameter
+
+run = CliRunner().invoke
+
+
+def test_every_scheme_has_a_row_and_times():
+    rows = json.loads(run(app(), ["bench", "-n", "30", "-m", "3", "-d", "20", "--json"]).stdout)
+    assert [row["scheme"] for row in rows] == list(schemes())
+    for row in rows:
+        times = [row[name] for name in ("start", "first choice", "a choice", "learning")]
+        assert all(seconds >= 0 for seconds in times) or row["note"]
+        assert row["note"] or row["times uniform"] > 0
+
+
+def test_a_mistake_in_a_word_is_told_before_anything_is_timed():
+    with pytest.raises(BadParameter, match="at least m"):
+        run(app(), ["bench", "uniform", "pow-d:d=6", "-m", "20"], catch_exceptions=False)
+
+
+def test_what_does_not_fit_is_a_note():
+    found = run(app(), ["bench", "pow-d", "md", "-n", "10", "-m", "20", "--json"])
+    refused, timed = json.loads(found.stdout)
+    assert "at most the number of clients" in refused["note"]
+    assert refused["round"] is None
+    assert timed["round"] > 0
+
+
+def test_the_time_of_answers_is_not_counted():
+    script = Script(Federation.from_sizes([1] * 5), 3, 0)
+    ask = Ask(LOSS, np.arange(5))
+
+    def busy(ask, i):
+        begun = time.process_time()
+        while time.process_time() - begun < 0.02:
+            pass
+        return 1.0
+
+    script._answer = busy
+    assert script.seconds(lambda: script(ask)) < 0.05 < 0.1 <= script.spent
