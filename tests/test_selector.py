@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Cohort, Federation, Replies, Selector, scheme
-from fedcohort.core.errors import CannotAsk, FedcohortWarning
+from fedcohort.core.errors import BadInput, CannotAsk, FedcohortWarning
 from fedcohort.core.streams import stream
 
 SIZES = [50, 40, 30, 20, 10, 5, 5, 5]
@@ -186,6 +186,59 @@ def test_the_law_of_the_pending_cohort_is_known_for_schemes_that_ask() -> None:
     assert cohort == law.draw(stream(0, "select", 0))
     selector.observe()
     assert selector.law is None
+
+
+@pytest.mark.parametrize("available", [None, [0, 1, 3, 4, 6], [2]])
+@pytest.mark.parametrize("name", ["clustered-size", "uniform", "binomial"])
+def test_the_law_of_a_pending_cohort_survives_a_restart(
+    name: str, available: list[int] | None, tmp_path: Path
+) -> None:
+    selector = make(name)
+    rounds(selector, 2)
+    selector.select(available)
+    selector.save(tmp_path / "x")
+    loaded = Selector.load(tmp_path / "x")
+    assert loaded.pending == selector.pending
+    assert loaded.law is not None
+    np.testing.assert_array_equal(loaded.law.inclusion(), selector.law.inclusion())
+    np.testing.assert_array_equal(loaded.law.value, selector.law.value)
+    here = None if loaded.available is None else loaded.available.tolist()
+    assert here == available
+    for one in (selector, loaded):
+        one.observe()
+        assert one.law is None
+        assert one.available is None
+
+
+def test_after_a_restart_nobody_is_asked_again_for_a_law(tmp_path: Path) -> None:
+    selector = make("optimal")
+    selector.select()
+    assert selector.law is not None
+    selector.save(tmp_path / "x")
+    loaded = Selector.load(tmp_path / "x", ask=lambda ask: pytest.fail("nobody is asked"))
+    assert loaded.pending == selector.pending
+    assert loaded.law is None
+    selector = make("md")
+    selector.select([])  # nobody was there
+    selector.save(tmp_path / "x")
+    loaded = Selector.load(tmp_path / "x")
+    assert loaded.law is None
+    assert loaded.available.tolist() == []
+
+
+def test_a_second_choice_in_a_round_replaces_law_and_availability() -> None:
+    selector = make("md")
+    selector.select([0, 1])
+    with pytest.warns(FedcohortWarning, match="again in round 0"):
+        cohort = selector.select([4, 5, 6])
+    assert selector.available.tolist() == [4, 5, 6]
+    assert set(cohort.clients) <= set(np.flatnonzero(selector.law.inclusion())) == {4, 5, 6}
+    with pytest.warns(FedcohortWarning), pytest.raises(BadInput):
+        selector.select([77])
+    assert selector.pending == cohort  # a choice that failed changes nothing
+    assert selector.available.tolist() == [4, 5, 6]
+    selector.amend(Cohort.of([4], 0.5))
+    assert set(np.flatnonzero(selector.law.inclusion())) == {4, 5, 6}  # the law of the draw
 
 
 def test_a_cohort_without_a_law() -> None:

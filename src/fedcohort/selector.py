@@ -20,7 +20,7 @@ from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import Latest
 from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import checked_seed, stream
-from fedcohort.core.types import Array
+from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
@@ -77,6 +77,7 @@ class Selector:
         self._state: Any = None
         self._cohort: Cohort | None = None
         self._law: Design | None = None
+        self._moment: Moment | None = None  # of the pending cohort
 
     def select(
         self,
@@ -105,12 +106,12 @@ class Selector:
             )
         federation, moment = self._present(available, latency)
         if len(federation.present) == 0:
-            self._cohort, self._law = Cohort.empty(), None
+            self._cohort, self._law, self._moment = Cohort.empty(), None, moment
             return self._cohort
         state = self.start(ask)
         rng = stream(self.seed, "select", self.round)
         ending = self._converse(self.scheme.select(state, federation, moment, rng), ask, self.round)
-        self._cohort = drawn(ending, rng)
+        self._cohort, self._moment = drawn(ending, rng), moment
         self._law = ending if isinstance(ending, Design) else None
         return self._cohort
 
@@ -128,9 +129,15 @@ class Selector:
     def law(self) -> Design | None:
         """The law that the pending cohort was drawn from, None where there is none.
 
-        Known for schemes that ask, too, unlike `design`. It is not saved.
+        Known for schemes that ask, too, unlike `design`; but it is not saved, and after `load`
+        it is what `design` gives for the clients that were available: None if one had to ask.
         """
         return self._law
+
+    @property
+    def available(self) -> Ints | None:
+        """Who could take part when the pending cohort was chosen; None for everyone."""
+        return None if self._moment is None else self._moment.available
 
     def amend(self, cohort: Cohort) -> None:
         """Say who trained instead: drop-outs replaced, weights corrected.
@@ -205,7 +212,7 @@ class Selector:
             self._state = self.scheme.observe(self._state, self.federation, self._cohort, heard)
         self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
         self.round += 1
-        self._cohort = self._law = None
+        self._cohort = self._law = self._moment = None
 
     def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies:
         """The replies as the scheme sees them: finite, ascending, and what it listens to."""
@@ -258,6 +265,9 @@ class Selector:
                 "cohort.weights": cohort.weights,
                 "cohort.draws": cohort.draws,
             }
+        if self._moment is not None:  # the law of the pending cohort hangs on it
+            when = {"available": self._moment.available, "latency": self._moment.latency}
+            arrays |= {f"moment.{name}": a for name, a in when.items() if a is not None}
         header: dict[str, Any] = {
             "kind": KIND,
             "scheme": self.scheme.name,
@@ -314,7 +324,14 @@ class Selector:
             )
             how = header["data_rate"], header["per_sample"]
             selector._cohort = Cohort(clients, weights, draws, *how)
+            selector._remind(arrays.get("moment.available"), arrays.get("moment.latency"))
         return selector
+
+    def _remind(self, available: Ints | None, latency: Floats | None) -> None:
+        """When the pending cohort was chosen, and the law of it as far as `design` knows it."""
+        federation, self._moment = self._present(available, latency)
+        if self._state is not None and len(federation.present):
+            self._law = self.scheme.design(self._state, federation, self._moment)
 
 
 def _finite(replies: Replies) -> Replies:
