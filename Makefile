@@ -21,6 +21,7 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 
 demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a page
 	$(BIN)/fedcohort demo --out $(RUNS)/demo
+	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
 test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower'
