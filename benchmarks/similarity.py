@@ -88,12 +88,12 @@ def regroup(matrix: np.ndarray, rows_apart: np.ndarray, sizes: np.ndarray) -> No
     pour(cut(ward_of_rows(matrix, rows_apart), rest, capacity), masses, M)
 
 
-def in_place_round(
+def refreshed(
     matrix: np.ndarray, rows_apart: np.ndarray, updates: np.ndarray, changed: np.ndarray
 ) -> None:
     before = matrix[:, changed].copy()
-    refresh(matrix, updates, changed, in_place=True)
-    refresh_rows_apart(rows_apart, matrix, changed, before, in_place=True)
+    refresh(matrix, updates, changed)
+    refresh_rows_apart(rows_apart, matrix, changed, before)
 
 
 def scheme_round(
@@ -104,9 +104,12 @@ def scheme_round(
     state = chooser.start(federation, stream(0, "start"))
     places = np.ix_(state.line, state.line)
     state = replace(
-        state, kept=updates, recent=updates[:0], distances=known[0][places],
+        state,
+        length=updates.shape[1],
+        latest=replace(state.latest, kept=updates, recent=updates[:0]),
+        distances=known[0][places],
         rows_apart=known[1][places],
-    )  # fmt: skip
+    )
     cohort, replies = Cohort.equal(changed), Replies(changed, {"update": updates[changed]})
 
     def work() -> object:
@@ -131,7 +134,7 @@ def thousand_clients() -> dict[str, float]:
         "all distances, one product": seconds(lambda: distances(updates)),
         "rows apart, one product": seconds(lambda: rows_apart_of(matrix)),
         "refresh of distances and rows": seconds(
-            lambda: in_place_round(matrix, rows_apart, updates, changed), 7
+            lambda: refreshed(matrix, rows_apart, updates, changed), 7
         ),
         "Ward, cut, pour": seconds(lambda: regroup(matrix, rows_apart, sizes), 7),
         "clustered-similarity, a round": seconds(
@@ -160,7 +163,7 @@ def ten_thousand_clients() -> dict[str, float]:
     projection = np.random.default_rng(3).standard_normal((n, 128), dtype=np.float32)
     rows_apart = distances(matrix @ projection, "l2")
     found["refresh of distances and rows"] = seconds(
-        lambda: in_place_round(matrix, rows_apart, updates, changed)
+        lambda: refreshed(matrix, rows_apart, updates, changed)
     )
     found["Ward, cut, pour"] = seconds(lambda: regroup(matrix, rows_apart, sizes))
     found["round, refreshed"] = sum(list(found.values())[1:])

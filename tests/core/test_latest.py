@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import Latest, fits
 
 N, D = 9, 3
 CLIENTS = st.lists(st.integers(0, N - 1), min_size=1, max_size=4, unique=True)
@@ -47,7 +47,25 @@ def test_most_rounds_share_the_large_table():
 def test_the_first_row_decides_on_the_dimension():
     table = Latest.nothing(2).replaced(np.array([0]), np.ones((1, 4)))
     assert table.dimension == 4
-    with pytest.raises(BadInput, match=r"must have 4 numbers like those before it; got \(5,\)"):
+    with pytest.raises(BadInput, match=r"must have 4 numbers like those before it; got 5\."):
         table.replaced(np.array([1]), np.ones((1, 5)))
-    with pytest.raises(BadInput, match="must have 4 numbers"):
-        table.replaced(np.array([1]), np.ones(1))
+
+
+@pytest.mark.parametrize("table", [Latest.nothing(2), Latest.nothing(2, 4)])
+@pytest.mark.parametrize(
+    "rows",
+    [np.ones(1), np.ones((1, 2, 2)), np.ones((1, 0)), 1j * np.ones((1, 4)), np.array([["a"] * 4])],
+)
+def test_what_is_no_table_of_numbers_is_refused_in_one_sentence(table, rows):
+    with pytest.raises(BadInput, match=r"a table of real numbers, one row per client .* got ") as e:
+        table.replaced(np.array([1]), rows)
+    assert str(e.value).endswith(f"got {rows.dtype} of shape {rows.shape}.")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_fit_if_they_and_their_squares_do(dtype):
+    rows = np.array([[1, 2], [np.nan, 0], [np.inf, 1], [2e18, 0], [-6e17, 6e17], [1e17, 0]], dtype)
+    assert fits(rows).tolist() == [True, False, False, False, False, True]
+    assert fits(np.array([[1e308, 1e308], [0, 0]])).tolist() == [False, True]
+    assert fits(np.array([1.0, np.nan])).tolist() == [True, False]  # one number per client
+    assert fits(np.empty((0, 3))).tolist() == []

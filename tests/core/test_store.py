@@ -55,6 +55,26 @@ def test_a_state_is_taken_apart_and_put_together() -> None:
     assert (again.rate, again.name, again.last) == (0.5, "x", None)
 
 
+@dataclass(frozen=True)
+class Outer:
+    inner: State
+    table: np.ndarray
+    count: int
+
+
+def test_a_state_within_a_state(tmp_path: Path) -> None:
+    state = Outer(State(np.array([1, 2]), 0.5, "x"), np.ones((2, 2)), 3)
+    header, arrays = store.pack(state, "state.")
+    assert sorted(arrays) == ["state.inner.seen", "state.table"]
+    store.save(tmp_path / "x", {"kind": "test", "state": header}, arrays)
+    loaded, arrays = store.load(tmp_path / "x", "test")
+    again = store.unpack(Outer, loaded["state"], arrays, "state.")
+    assert isinstance(again.inner, State)
+    assert again.inner.seen.tolist() == [1, 2]
+    assert (again.inner.rate, again.inner.name, again.inner.last) == (0.5, "x", None)
+    assert (again.table.tolist(), again.count) == ([[1, 1], [1, 1]], 3)
+
+
 def test_a_changed_array_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "x"
     store.save(path, {"kind": "test"}, {"a": np.arange(100)})

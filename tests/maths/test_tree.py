@@ -182,19 +182,66 @@ def test_refreshed_row_distances_equal_new_ones(monkeypatch, zero, tile):
     rng = np.random.default_rng(4)
     updates = np.zeros((25, 6))
     matrix = distances(updates, zero=zero)
-    apart = rows_apart_of(matrix)
+    apart, lost = rows_apart_of(matrix), 0.0
     for _ in range(30):
         changed = rng.choice(25, 4, replace=False)
         updates[changed] = rng.normal(size=(4, 6))
         before = matrix[:, changed].copy()
-        matrix = refresh(matrix, updates, changed, zero=zero)
-        kept = apart.copy()
-        refreshed = refresh_rows_apart(apart, matrix, changed, before)
-        np.testing.assert_array_equal(apart, kept)
-        apart = refresh_rows_apart(apart, matrix, changed, before, in_place=True)
-        np.testing.assert_array_equal(apart, refreshed)
+        refresh(matrix, updates, changed, zero=zero)
+        kept, old = apart.copy(), apart
+        apart, lost = refresh_rows_apart(apart, matrix, changed, before, lost)
+        np.testing.assert_array_equal(old, kept)  # a value does not change
         np.testing.assert_array_equal(apart, apart.T)
         np.testing.assert_allclose(apart, rows_apart_of(matrix), rtol=1e-7, atol=1e-6)
+
+
+def once_far_away(metric, factor, dtype=np.float32):
+    """A matrix, and its row distances refreshed after one client was far away and came back."""
+    updates = np.random.default_rng(8).normal(size=(40, 20)).astype(dtype)
+    usual, far = updates.copy(), updates.copy()
+    far[7] *= factor
+    matrix, lost = distances(usual, metric), 0.0
+    apart = rows_apart_of(matrix)
+    for now, changed in ((far, [7]), (far, [3]), (usual, [7]), (usual, [5])):
+        before = matrix[:, changed].copy()
+        refresh(matrix, now, changed, metric)
+        apart, lost = refresh_rows_apart(apart, matrix, changed, before, lost)
+    return matrix, apart
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", ["l2", "l1"])
+@pytest.mark.parametrize("factor", [10, 1e3, 1e6, 1e9, 1e12])
+def test_a_client_that_was_far_away_once_leaves_no_trace(metric, factor, dtype):
+    matrix, apart = once_far_away(metric, factor, dtype)
+    np.testing.assert_allclose(apart, rows_apart_of(matrix), rtol=1e-3)
+    np.testing.assert_array_equal(apart, apart.T)
+
+
+def test_without_the_count_of_what_is_lost_nothing_would_be_left(monkeypatch):
+    """The planted defect: differences of large numbers, trusted whatever they are."""
+    monkeypatch.setattr(tree, "TRUSTED", np.inf)
+    matrix, apart = once_far_away("l2", 1e12)
+    assert np.mean(apart == 0) > 0.9
+    assert np.mean(rows_apart_of(matrix) == 0) < 0.1
+
+
+@pytest.mark.parametrize("metric", ["arccos", "l2", "l1"])
+def test_ordinary_rounds_compute_nothing_anew(monkeypatch, metric):
+    """From all zeros on, lengths of updates that fall to a tenth, one in five ten times longer."""
+    rng = np.random.default_rng(9)
+    lengths = np.where(rng.random(50) < 0.2, 10.0, 1.0)
+    updates = np.zeros((50, 8), np.float32)
+    matrix, lost = distances(updates, metric), 0.0
+    apart = rows_apart_of(matrix)
+    monkeypatch.setattr(tree, "rows_apart_of", None)
+    for number in range(200):
+        changed = rng.choice(50, 3, replace=False)
+        updates[changed] = rng.normal(size=(3, 8)) * lengths[changed, None] * 0.1 ** (number / 200)
+        before = matrix[:, changed].copy()
+        refresh(matrix, updates, changed, metric)
+        apart, lost = refresh_rows_apart(apart, matrix, changed, before, lost)
+    np.testing.assert_allclose(apart, rows_apart_of(matrix), rtol=1e-3, atol=1e-5)
 
 
 def test_refresh_needs_the_columns_as_they_were():

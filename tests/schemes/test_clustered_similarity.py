@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
 from fedcohort.core import Cohort, Moment, Replies
-from fedcohort.core.errors import BadInput, TooLarge
+from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.streams import stream
+from fedcohort.maths.pouring import exact_masses, split_large
 from fedcohort.maths.similarity import pairwise
-from fedcohort.maths.tree import rows_apart_of
+from fedcohort.maths.tree import cut, rows_apart_of
+from fedcohort.schemes import clustered_similarity
 from fedcohort.schemes.clustered_similarity import ClusteredSimilarity, Similar
 from fedcohort.theory import enumerated_moments
 
@@ -216,8 +218,24 @@ def test_clients_come_leave_and_change_their_size():
     before = selector.start()
     sizes["c0"] = 100
     selector.update(Federation.from_sizes(sizes))
-    assert selector.start() is before  # only a size changed
+    assert selector.start().tree is before.tree  # only a size changed
     check()
+
+
+def test_the_picture_shows_the_groups_of_the_sizes_of_now():
+    chooser = ClusteredSimilarity(m=2)
+    selector = Selector(chooser, Federation.from_sizes([1] * 6), seed=0)
+    updates = np.array(directions([0, 2, 4, 90, 92, 94]))
+    for _ in range(12):
+        chosen = selector.select().clients
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+    assert selector.picture()["labels"].tolist() == [0, 0, 0, 1, 1, 1]
+    selector.update(Federation.from_sizes([1, 1, 1, 4, 1, 1]))  # 90, 92, 94 are too heavy together
+    shown, state = selector.picture()["labels"], selector.start()
+    masses = exact_masses([1, 1, 1, 4, 1, 1], 2)[state.line]
+    assert len(np.unique(shown)) > 2
+    _, rest = split_large(masses, 9)
+    np.testing.assert_array_equal(shown[state.line], cut(state.tree, rest, 9))
 
 
 def test_clients_may_come_before_anybody_was_seen():
@@ -280,10 +298,69 @@ def test_the_picture_shows_clients_at_their_positions():
     assert (shown["labels"][:4] == shown["labels"][4:]).all()
 
 
-def test_too_many_clients_and_odd_updates_are_refused():
+@pytest.mark.parametrize("similarity", ["l2", "l1", "arccos"])
+@pytest.mark.parametrize("factor", [1e3, 1e6, 1e12])
+def test_one_huge_update_is_forgotten_when_the_next_comes(similarity, factor):
+    n, kinds, d = 60, 6, 30
+    rng, federation = np.random.default_rng(0), Federation.from_sizes([1] * n)
+    updates = rng.standard_normal((kinds, d))[np.arange(n) % kinds]
+    updates += 0.1 * rng.standard_normal((n, d))
+    chooser = ClusteredSimilarity(m=kinds, similarity=similarity)
+
+    def seen(state, clients, rows):
+        cohort = Cohort.of(np.array(clients), 1.0)
+        replies = Replies(cohort.clients, {"update": rows})
+        return chooser.observe(state, federation, cohort, replies)
+
+    state = seen(chooser.start(federation, stream(0, "start")), range(n), updates)
+    usual = state.groups
+    assert len(np.unique(np.stack([usual, np.arange(n) % kinds]), axis=1).T) == kinds
+    state = seen(state, [0], factor * updates[:1])
+    state = seen(state, [0], updates[:1])
+    np.testing.assert_array_equal(state.groups, usual)
+    np.testing.assert_allclose(state.rows_apart, rows_apart_of(state.distances), rtol=1e-3)
+
+
+def test_too_many_clients_are_refused_whenever_they_come(monkeypatch):
     many = Federation.from_sizes(np.ones(25_000, dtype=int))
     with pytest.raises(TooLarge, match=r"would take 15 GB\. Use clustered-size or hcsfed beyond"):
         ClusteredSimilarity().start(many, stream(0, "start"))
+    monkeypatch.setattr(clustered_similarity, "MOST_CLIENTS", 3)
+    for rounds in (0, 2):
+        selector = Selector(ClusteredSimilarity(m=1), Federation.from_sizes([1, 1]), seed=0)
+        selector.start()
+        for _ in range(rounds):
+            selector.observe(Replies(selector.select().clients, {"update": np.ones((1, 2))}))
+        with pytest.raises(TooLarge, match="4 of them"):
+            selector.update(Federation.from_sizes([1, 1, 1, 1]))
+
+
+@pytest.mark.parametrize("sketch", [None, 2])
+def test_updates_of_another_length_are_refused(sketch):
     federation = Federation.from_sizes([1, 1])
-    with pytest.raises(BadInput, match="must have 2 numbers like those before it"):
-        after(ClusteredSimilarity(m=1), federation, [[1.0, 2.0], [1.0, 2.0, 3.0]])
+    for length in (3, 5, 9):
+        with pytest.raises(BadInput, match=f"4 numbers like those before it; got {length}"):
+            after(ClusteredSimilarity(m=1, sketch=sketch), federation, [[1.0] * 4, [1.0] * length])
+
+
+@pytest.mark.parametrize("settings_", [{}, {"sketch": 2}, {"similarity": "l2"}])
+@pytest.mark.parametrize("bad", [1e39, 1e300, np.nan])
+def test_what_cannot_be_kept_is_refused_in_one_sentence(settings_, bad):
+    with pytest.raises(BadInput, match=r"finite, .* sum to at most 1e\+18; leave out"):
+        after(ClusteredSimilarity(m=1, **settings_), Federation.from_sizes([1]), [[bad, 1.0, 2.0]])
+
+
+def test_the_largest_updates_that_fit_give_finite_numbers():
+    for similarity in ("arccos", "l2", "l1"):
+        chooser = ClusteredSimilarity(m=2, similarity=similarity)
+        rows = [[5e17, 5e17], [-5e17, 5e17], [1.0, 0.0], [1e18, 0.0]]
+        state = after(chooser, Federation.from_sizes([1] * 4), rows)
+        assert np.isfinite(state.distances).all()
+        assert np.isfinite(state.tree).all()
+        assert np.isfinite(state.lost)
+
+
+def test_a_sketch_does_not_keep_l1_distances():
+    with pytest.raises(BadParameter, match="'sketch' parameter of clustered-similarity must be No"):
+        ClusteredSimilarity(similarity="l1", sketch=10)
+    ClusteredSimilarity(similarity="l2", sketch=10)

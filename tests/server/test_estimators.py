@@ -142,7 +142,7 @@ def test_the_table_is_the_one_of_the_scheme():
             own = memory.latest.rows(np.arange(30))
             memory = Memory().shared(memory, selector.latest())
             np.testing.assert_array_equal(memory.latest.rows(np.arange(30)), own)
-        assert (memory.kept is selector.start().kept) is same
+        assert (memory.kept is selector.start().latest.kept) is same
 
 
 def test_memory_follows_clients_that_come_and_go():

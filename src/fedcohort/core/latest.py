@@ -7,10 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Array, Bools, Floats, Ints
 
 TILE = 512
 """Rows that are summed at a time."""
+LARGEST = 1e18
+"""The absolute values of a row may sum to this: its squares are then within float32, too."""
+
+
+def fits(rows: Array) -> Bools:
+    """(k,) which rows can be kept and compared in float32: finite, and none of them huge.
+
+    >>> fits(np.array([[1.0, -2.0], [1e39, 0.0], [np.nan, 0.0]]))
+    array([ True, False, False])
+    """
+    with np.errstate(over="ignore"):
+        lengths = np.abs(rows).sum(axis=tuple(range(1, rows.ndim)), dtype=np.float64)
+    return np.asarray(lengths <= LARGEST)
+
+
+def check_rows(rows: Array, dimension: int = 0) -> None:
+    """Refuse what is no table of real numbers; ``dimension`` is that of the rows before, or 0."""
+    if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "biuf":
+        raise BadInput(
+            "Updates must be a table of real numbers, one row per client (k, d) with d >= 1; "
+            f"got {rows.dtype} of shape {rows.shape}."
+        )
+    if dimension and rows.shape[1] != dimension:
+        raise BadInput(
+            f"An update must have {dimension} numbers like those before it; got {rows.shape[1]}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +92,9 @@ class Latest:
 
     def replaced(self, clients: Ints, rows: Array) -> Latest:
         """The table in which these clients (each once) have these rows."""
-        if self.dimension == 0 and rows.ndim == 2:
-            return self.nothing(len(self), rows.shape[1])._added(clients, rows)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise BadInput(
-                f"An update must have {self.dimension} numbers like those before it; "
-                f"got {rows.shape[1:]}."
-            )
-        return self._added(clients, rows)
+        check_rows(rows, self.dimension)
+        table = self if self.dimension else self.nothing(len(self), rows.shape[1])
+        return table._added(clients, rows)
 
     def _added(self, clients: Ints, rows: Array) -> Latest:
         stays = ~np.isin(self.owners, clients)

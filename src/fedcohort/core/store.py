@@ -15,9 +15,9 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -105,13 +105,20 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
 
 
 def pack(state: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A state (frozen dataclass of arrays, numbers, strings, None) as header and arrays."""
+    """A state as header and arrays.
+
+    A state is a frozen dataclass of arrays, numbers, strings, None and frozen dataclasses of
+    these.
+    """
     header: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     for field in fields(state):
         value = getattr(state, field.name)
         if isinstance(value, np.ndarray):
             arrays[prefix + field.name] = value
+        elif is_dataclass(value):
+            header[field.name], inner = pack(value, f"{prefix}{field.name}.")
+            arrays |= inner
         else:
             header[field.name] = value
     return header, arrays
@@ -120,7 +127,11 @@ def pack(state: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
 def unpack(cls: type[T], header: Mapping[str, Any], arrays: Mapping[str, Array], prefix: str) -> T:
     """The state that `pack` took apart."""
     values = dict(header)
+    for name, value in header.items():
+        if isinstance(value, Mapping):
+            values[name] = unpack(get_type_hints(cls)[name], value, arrays, f"{prefix}{name}.")
     for name, array in arrays.items():
-        if name.startswith(prefix):
-            values[name.removeprefix(prefix)] = array
+        own = name.removeprefix(prefix)
+        if name.startswith(prefix) and "." not in own:
+            values[own] = array
     return cls(**values)

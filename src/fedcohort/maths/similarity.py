@@ -127,17 +127,17 @@ def refresh(
     changed: ArrayLike,
     metric: Metric = "arccos",
     zero: Zero = "alike",
-    in_place: bool = False,
-) -> Matrix:
-    """The matrix of `distances` after some rows of ``updates`` were replaced.
+) -> None:
+    """Make the matrix of `distances` right again after some ``updates`` changed, in place.
 
     Only the rows and columns ``changed`` are computed: O(n r d) for r of them, instead of
-    O(n n d). ``updates`` holds the new values; the result is a copy unless ``in_place``.
+    O(n n d). ``updates`` holds the new values.
 
     >>> updates = np.eye(3)
-    >>> before = distances(updates)
+    >>> matrix = distances(updates)
     >>> updates[2] = updates[0]
-    >>> refresh(before, updates, [2]).round(2)
+    >>> refresh(matrix, updates, [2])
+    >>> matrix.round(2)
     array([[0.  , 1.57, 0.  ],
            [1.57, 0.  , 1.57],
            [0.  , 1.57, 0.  ]])
@@ -150,11 +150,9 @@ def refresh(
     which = np.unique(np.asarray(changed, dtype=np.int64))
     if which.size and not (which[0] >= 0 and which[-1] < n):
         raise ValueError(f"changed must name rows in [0, {n}), got {which[0]} to {which[-1]}")
-    result = matrix if in_place else matrix.copy()
     for some in _ranges(which.size, TILE):
         left = which[some]
-        replace_rows(result, left, between(rows[left], rows, metric, zero))
-    return result
+        replace_rows(matrix, left, between(rows[left], rows, metric, zero))
 
 
 def pairwise(updates: ArrayLike, metric: Metric = "arccos", zero: Zero = "alike") -> Floats:

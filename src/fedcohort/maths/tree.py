@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Matrix = NDArray[Any]  # float32 or float64
 
+TRUSTED = 1e-3
+"""By what part of their mean the squares of kept distances may be off, on average over pairs."""
+
 
 def ward_of_rows(matrix: Matrix, rows_apart: Matrix | None = None) -> Floats:
     """Ward's tree of the rows of a distance matrix, as the authors build it.
@@ -65,15 +68,19 @@ def refresh_rows_apart(
     matrix: Matrix,
     changed: ArrayLike,
     columns_before: Matrix,
-    in_place: bool = False,
-) -> Matrix:
+    lost: float = 0.0,
+) -> tuple[Matrix, float]:
     """The result of `rows_apart_of` after the rows and columns ``changed`` of the matrix changed.
 
     Two other rows i, j differ from before in the r changed columns only::
 
         |S'_i - S'_j|^2 = |S_i - S_j|^2 + |S'_iR - S'_jR|^2 - |S_iR - S_jR|^2
 
-    which costs O(n n r) for all pairs, instead of O(n n n).
+    which costs O(n n r) for all pairs, instead of O(n n n). But a difference of large numbers is
+    a poor small one, and its error stays: once a client was a million times as far as the
+    others, nothing would be left of the distances between these. So the errors are counted
+    (rounding of what is subtracted, and of what is kept), and when they exceed `TRUSTED`
+    of the squares all distances are computed anew.
 
     Parameters
     ----------
@@ -85,6 +92,14 @@ def refresh_rows_apart(
         Which rows and columns changed, each once. # (r,)
     columns_before
         ``matrix[:, changed]`` as it was. # (n, r)
+    lost
+        What the squares of ``rows_apart`` may be off by, on average: 0 for `rows_apart_of`,
+        else what this function returned with it.
+
+    Returns
+    -------
+    rows_apart, lost
+        A new matrix, and what its squares may be off by. # (n, n), float
     """
     which = np.asarray(changed, dtype=np.int64)
     n = len(matrix)
@@ -92,17 +107,33 @@ def refresh_rows_apart(
         raise ValueError(
             f"columns_before must be {n} x {which.size}, got shape {columns_before.shape}"
         )
-    result = rows_apart if in_place else np.empty_like(rows_apart)
+    result = np.empty_like(rows_apart)
     old = columns_before.astype(np.float64)  # (n, r)
     new = matrix[:, which].astype(np.float64)
-    # Less than the rounding of n squares of the size of these.
-    nothing = 1e-13 * n * max(np.max(old**2, initial=0), np.max(new**2, initial=0))
+    # The rounding of n squares of the size of these.
+    nothing = 1e-13 * n * float(max(np.max(old**2, initial=0), np.max(new**2, initial=0)))
+    total = _refreshed_squares(result, rows_apart, old, new, which, nothing)
+    refresh(result, matrix, which, "l2")
+    lost += nothing + float(np.finfo(result.dtype).eps) * total / n**2
+    total += 2 * float(np.square(result[which], dtype=np.float64).sum())
+    if lost * n**2 > TRUSTED * total:
+        return rows_apart_of(matrix), 0.0
+    return result, lost
+
+
+def _refreshed_squares(
+    result: Matrix, rows_apart: Matrix, old: Floats, new: Floats, which: Ints, nothing: float
+) -> float:
+    """Write the distances between rows that did not change; the sum of their squares."""
+    n = len(result)
+    same = np.ones(n)
+    same[which] = 0
     # What squares grow by is one product: |x - y|^2 = |x|^2 - 2 x y + |y|^2, new less old.
     lengths = (np.sum(new**2, axis=1) - np.sum(old**2, axis=1))[:, None]
     ones = np.ones((n, 1))
     these = np.hstack([new, old, lengths, ones])  # (n, 2 r + 2)
     those = np.hstack([-2 * new, 2 * old, ones, lengths])
-    starts = range(0, n, TILE)
+    starts, total = range(0, n, TILE), 0.0
     for a in starts:
         left = slice(a, a + TILE)
         for b in starts[a // TILE :]:
@@ -110,11 +141,12 @@ def refresh_rows_apart(
             squares = these[left] @ those[right].T
             squares += np.square(rows_apart[left, right], dtype=np.float64)
             squares[squares <= nothing] = 0
+            total += (1 if a == b else 2) * float(same[left] @ squares @ same[right])
             tile = np.sqrt(squares if a != b else (squares + squares.T) / 2)
             result[left, right] = tile
             result[right, left] = tile.T
     np.fill_diagonal(result, 0)
-    return refresh(result, matrix, which, "l2", in_place=True)
+    return total
 
 
 def cut(tree: Floats, masses: ArrayLike, capacity: int) -> Ints:

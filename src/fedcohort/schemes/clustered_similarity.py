@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -21,8 +21,8 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.latest import Latest
+from fedcohort.core.errors import BadInput, BadParameter, TooLarge
+from fedcohort.core.latest import LARGEST, Latest, check_rows, fits
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
@@ -46,18 +46,13 @@ class Similar:
     """What is known of the updates. Matrices and tree are in the order of `line`."""
 
     seed: int  # of that order, and of the sketch
-    kept: Array  # (n, d) with recent and owners: the last update of every client, see `Latest`
-    recent: Array
-    owners: Ints
+    length: int  # the numbers of an update, however few are kept of it; 0 before the first
+    latest: Latest  # the last update of every client, or its sketch
     distances: Array  # (n, n)
     rows_apart: Array  # (n, n) distances between the rows of it, or (0, 0) where not needed
+    lost: float  # what squares of these may be off by, see `refresh_rows_apart`
     tree: Floats  # (n - 1, 4)
     groups: Ints  # (n,) the group of each client when all are available
-
-    @property
-    def latest(self) -> Latest:
-        """The last update of every client, or its sketch."""
-        return Latest(self.kept, self.recent, self.owners)
 
     @property
     def line(self) -> Ints:
@@ -66,7 +61,7 @@ class Similar:
         By position, clients that are stored class by class would be grouped by class before
         anything is known about them.
         """
-        return _line(self.seed, len(self.kept))
+        return _line(self.seed, len(self.latest))
 
 
 def _line(seed: int, n: int) -> Ints:
@@ -102,7 +97,7 @@ class ClusteredSimilarity(Scheme[Similar]):
     sketch
         Keep so many numbers per client, a seeded random projection, instead of the d of an
         update. Angles are then off by sin(angle) / sqrt(sketch), 0.044 for 512. None, or a
-        number not below d: exact.
+        number not below d: exact. Not for ``"l1"``, which such a projection does not keep.
 
     Where we differ: the printed Algorithm 2 is wrong in line 12, and the authors' code loses
     the excess of clients with m p_i > 1 (a bias of up to 0.47 of weight, without a word), takes
@@ -144,26 +139,34 @@ class ClusteredSimilarity(Scheme[Similar]):
     listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
     State: ClassVar[type] = Similar
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sketch is not None and self.similarity == "l1":
+            must = "None with similarity='l1'"
+            remedy = "A random projection keeps angles and L2 distances, but no L1 distances."
+            raise BadParameter("sketch", self.name, must, self.sketch, remedy)
+
     def start(self, federation: Federation, rng: Any) -> Similar:
-        n = len(federation)
+        self._check_number(len(federation))
+        return self._unseen(len(federation), int(below(rng, 2**62, 1)[0]))
+
+    def _check_number(self, n: int) -> None:
         if n > MOST_CLIENTS:
             raise TooLarge(
                 f"{self.name} compares all pairs of clients: {n} of them would take "
                 f"{ROUND_BYTES * n**2 / 1e9:.0f} GB. "
                 f"Use clustered-size or hcsfed beyond {MOST_CLIENTS}."
             )
-        return self._unseen(n, int(below(rng, 2**62, 1)[0]))
 
     def _unseen(self, n: int, seed: int) -> Similar:
-        none = Latest.nothing(n)
         zeros = np.zeros((n, n), np.float32)
         rows_apart = zeros if self.linkage == "ward" else zeros[:0, :0]
-        known = none.kept, none.recent, none.owners, zeros, rows_apart
-        return Similar(seed, *known, np.empty((0, 4)), np.zeros(n, dtype=np.int64))
+        nobody = 0, Latest.nothing(n), zeros, rows_apart, 0.0
+        return Similar(seed, *nobody, np.empty((0, 4)), np.zeros(n, dtype=np.int64))
 
     def design(self, state: Similar, federation: Federation, moment: Moment) -> Rows:
         shares, line = federation.shares, state.line
-        if state.latest.dimension == 0:  # nobody has answered yet: Algorithm 1
+        if state.length == 0:  # nobody has answered yet: Algorithm 1
             by_size = line[np.argsort(-shares.parts[line], kind="stable")]
             return Rows.along(by_size, shares, self.m, dedicate=True)
         masses = exact_masses(shares.parts, self.m)[line]
@@ -180,22 +183,37 @@ class ClusteredSimilarity(Scheme[Similar]):
     ) -> Similar:
         if len(replies.clients) == 0:
             return state
-        updates = self._kept(replies.signals[UPDATE.name], state.seed)
+        sent = replies.signals[UPDATE.name]
+        updates = self._kept(sent, state)
         latest = state.latest.replaced(replies.clients, updates)
         line = state.line
         changed = np.argsort(line)[replies.clients]
         matrix = state.distances.copy()
         replace_rows(matrix, changed, self._to_all(updates, latest)[:, line])
-        rows_apart = state.rows_apart
+        rows_apart, lost = state.rows_apart, state.lost
         if self.linkage == "ward":
             before = state.distances[:, changed]
-            rows_apart = refresh_rows_apart(rows_apart, matrix, changed, before)
-        return self._grouped(state.seed, latest, matrix, rows_apart, federation)
+            rows_apart, lost = refresh_rows_apart(rows_apart, matrix, changed, before, lost)
+        known = replace(
+            state,
+            length=sent.shape[1],
+            latest=latest,
+            distances=matrix,
+            rows_apart=rows_apart,
+            lost=lost,
+        )
+        return self._grown(known, federation)
 
-    def _kept(self, updates: Array, seed: int) -> Array:
+    def _kept(self, updates: Array, state: Similar) -> Array:
         """(k, d) or (k, sketch), in the precision in which they are kept."""
-        if self.sketch is not None and updates.ndim == 2 and self.sketch < updates.shape[1]:
-            updates = sketch(updates, self.sketch, seed)
+        check_rows(updates, state.length)
+        if not fits(updates).all():
+            raise BadInput(
+                "Updates must be finite, and the absolute values of one must sum to at most "
+                f"{LARGEST:g}; leave out those that are not."
+            )
+        if self.sketch is not None and self.sketch < updates.shape[1]:
+            updates = sketch(updates, self.sketch, state.seed)
         return updates.astype(np.float32)
 
     def _to_all(self, updates: Array, latest: Latest) -> Floats:
@@ -208,28 +226,31 @@ class ClusteredSimilarity(Scheme[Similar]):
         rows[:, latest.owners] = between(updates, latest.recent, *how)
         return rows
 
-    def _grouped(
-        self, seed: int, latest: Latest, matrix: Array, rows_apart: Array, federation: Federation
-    ) -> Similar:
-        """The state with its tree, and the groups to look at."""
+    def _grown(self, state: Similar, federation: Federation) -> Similar:
+        """The state with the tree of its distances, and the groups to look at."""
         tree = (
-            ward_of_rows(matrix, rows_apart)
+            ward_of_rows(state.distances, state.rows_apart)
             if self.linkage == "ward"
-            else linkage_of(matrix, self.linkage)
+            else linkage_of(state.distances, self.linkage)
         )
-        whole = latest.kept, latest.recent, latest.owners, matrix, rows_apart, tree
-        state = Similar(seed, *whole, np.empty(len(latest), dtype=np.int64))
+        return self._grouped(replace(state, tree=tree), federation)
+
+    def _grouped(self, state: Similar, federation: Federation) -> Similar:
+        """The state with the groups that its tree is cut into when all are available."""
+        line, groups = state.line, np.empty(len(federation), dtype=np.int64)
         masses = exact_masses(federation.shares.parts, self.m)
-        state.groups[state.line] = self._cut(tree, masses[state.line])
-        return state
+        groups[line] = self._cut(state.tree, masses[line])
+        return replace(state, groups=groups)
 
     def adapt(self, state: Similar, federation: Federation, came_from: Ints, rng: Any) -> Similar:
-        if np.array_equal(came_from, np.arange(len(state.kept))):
-            return state  # only sizes have changed
-        if state.latest.dimension == 0:
-            return self._unseen(len(federation), state.seed)
+        n = len(federation)
+        self._check_number(n)
+        if state.length == 0:
+            return self._unseen(n, state.seed)
+        if np.array_equal(came_from, np.arange(len(state.latest))):  # only sizes have changed
+            return self._grouped(state, federation)
         latest = state.latest.moved(came_from)
-        line = _line(state.seed, len(federation))
+        line = _line(state.seed, n)
         before = np.argsort(state.line)[came_from[line]]  # where the client stood; any, if new
         matrix = state.distances[np.ix_(before, before)]
         # Whoever is new is at zero, as all were in the beginning.
@@ -237,16 +258,17 @@ class ClusteredSimilarity(Scheme[Similar]):
         apart = self._to_all(np.zeros((1, latest.dimension), np.float32), latest)[0, line]
         matrix[new, :], matrix[:, new] = apart, apart[:, None]
         rows_apart = rows_apart_of(matrix) if self.linkage == "ward" else state.rows_apart
-        return self._grouped(state.seed, latest, matrix, rows_apart, federation)
+        known = replace(state, latest=latest, distances=matrix, rows_apart=rows_apart, lost=0.0)
+        return self._grown(known, federation)
 
     def latest(self, state: Similar) -> Latest | None:
         """The last update of every client, exactly, where it is kept."""
         return state.latest if self.sketch is None else None
 
     def picture(self, state: Similar) -> dict[str, Array]:
-        n, line = len(state.kept), state.line
-        if state.latest.dimension == 0:
+        if state.length == 0:
             return {}
+        n, line = len(state.latest), state.line
         tree = state.tree.copy()
         leaves = tree[:, :2] < n
         tree[:, :2][leaves] = line[tree[:, :2][leaves].astype(np.int64)]
