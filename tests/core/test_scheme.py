@@ -2,14 +2,22 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
 
-from fedcohort import Citation, Federation, Moment, Scheme, scheme, schemes
+from fedcohort import Citation, Federation, Moment, Scheme, compare, scheme, schemes, simulate
 from fedcohort.core import NoState, Whole, cohort_size
-from fedcohort.core.errors import BadParameter, FedcohortError, FedcohortWarning, UnknownName
+from fedcohort.core.errors import (
+    BadInput,
+    BadParameter,
+    FedcohortError,
+    FedcohortWarning,
+    UnknownName,
+)
+from fedcohort.simulation import Quadratic
 
 
 @dataclass(frozen=True)
@@ -76,18 +84,20 @@ class Other(Needy):
     pass
 
 
-def discovered() -> dict[str, type[Scheme[Any]]]:
-    return schemes.__wrapped__()  # type: ignore[no-any-return]
+def discovered() -> tuple[dict[str, type[Scheme[Any]]], dict[str, str]]:
+    return package._discovered.__wrapped__()  # type: ignore[no-any-return]
 
 
 def test_two_schemes_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "_all_classes", lambda: iter([Needy, Other]))
+    points = [Point("a", "a", Needy), Point("b", "b", Other)]
+    monkeypatch.setattr(package, "entry_points", lambda group: points)
     with pytest.raises(FedcohortError, match="Two schemes are named 'needy'"):
         discovered()
 
 
 @dataclass
 class Point:
+    name: str
     value: str
     loaded: Any
 
@@ -98,11 +108,83 @@ class Point:
 
 
 def test_other_packages_add_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "entry_points", lambda group: [Point("mine", Needy)])
-    assert discovered()["needy"] is Needy
+    monkeypatch.setattr(package, "entry_points", lambda group: [Point("mine", "a:b", Needy)])
+    assert discovered()[0]["needy"] is Needy
 
 
-def test_a_broken_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "entry_points", lambda group: [Point("theirs", None)])
-    with pytest.warns(FedcohortWarning, match="'theirs' of another package .*no such module"):
-        assert "md" in discovered()
+class Undecorated(Scheme[NoState]):
+    name: ClassVar[str] = "undecorated"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "why"),
+    [
+        (None, "ImportError: no such module"),
+        (int, "<class 'int'> is not a class of schemes: derive it from fedcohort.Scheme"),
+        (Needy(2), r"Needy\(depth=2\) is not a class of schemes"),
+        (Undecorated, r"Undecorated is not a dataclass: write @dataclass\(frozen=True\) above"),
+    ],
+)
+def test_a_broken_package_is_left_out(
+    loaded: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "entry_points", lambda group: [Point("theirs", "a:b", loaded)])
+    with pytest.warns(FedcohortWarning, match=rf"'theirs' of another package \(a:b\) .*{why}"):
+        found = discovered()
+    assert "md" in found[0]
+    monkeypatch.setattr(package, "_discovered", lambda: found)
+    assert scheme("md:m=2").parameters == {"m": 2}
+    with pytest.raises(BadInput, match=f"'theirs' .* cannot be loaded: {why}"):
+        scheme("theirs")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = 1\nif x\n    pass", "SyntaxError in line 2: expected ':'."),
+        ("import os\n\nimport no_such_module_at_all", "ModuleNotFoundError in line 3: No module"),
+        ("def f():\n    return 1 / 0\nf()", "ZeroDivisionError in line 2: division by zero."),
+    ],
+)
+def test_a_broken_file_is_left_out(
+    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "broken_one.py"
+    file.write_text(text)
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    with pytest.warns(FedcohortWarning, match="is left out") as told:
+        found = discovered()
+    assert len(told) == 1
+    assert str(told[0].message).startswith(f"The scheme file '{file}' cannot be loaded: {why}")
+    assert "md" in found[0]
+    monkeypatch.setattr(package, "_discovered", lambda: found)
+    with pytest.raises(BadInput, match="broken_one.py' cannot be loaded: "):
+        scheme("broken-one")
+
+
+def test_settings_stand_in_the_word() -> None:
+    assert scheme("md:m=2") == scheme("md", m=2)
+    assert scheme("uniform:m=all").parameters == {"m": "all"}
+    assert scheme("pow-d:m=3,d=6", negative=True) == scheme("pow-d", m=3, d=6, negative=True)
+    with pytest.raises(BadInput, match="'md:m=2' gives the setting 'm', which is given by keyw"):
+        scheme("md:m=2", m=3)
+    with pytest.raises(BadInput, match="gives the setting 'm' twice"):
+        scheme("md:m=2,m=3")
+    with pytest.raises(BadParameter, match="'m' parameter of md must be an int .* Got 'many'"):
+        scheme("md:m=many")
+    with pytest.raises(UnknownName, match="no parameter of md named 'n'"):
+        scheme("md:n=2")
+
+
+def test_settings_in_the_word_are_understood_wherever_a_scheme_is_named() -> None:
+    task = Quadratic(np.arange(12.0).reshape(4, 3))
+    trace = simulate(task, "md:m=2", rounds=1)
+    assert trace.settings["parameters"] == {"m": 2}
+    compared = compare(task, ["md:m=2", "md:m=3"], rounds=1, seeds=1, jobs=1)
+    assert compared.labels == ("md m=2", "md m=3")
+
+
+@pytest.mark.parametrize("name", ["MD", "Md", "mD"])
+def test_capitals_do_not_hide_the_nearest_name(name: str) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'md'"):
+        scheme(name)

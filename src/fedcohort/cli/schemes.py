@@ -11,19 +11,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fedcohort.cli.words import find_scheme
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.schemes import find
 from fedcohort.schemes import schemes as all_schemes
 
 
 def schemes(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Only these, or ./mine.py.")] = None,
     cite: Annotated[bool, typer.Option("--cite", help="Print the papers instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks and takes."""
-    rows = [describe(find(name)) for name in names or all_schemes()]
+    rows = [describe(find_scheme(name)) for name in names or all_schemes()]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:

@@ -1,37 +1,15 @@
-"""One way to name a thing with its settings: ``name:setting=value,setting=value``."""
+"""Words of the command line, as in `fedcohort.core.words`: values read, schemes built."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.cli.files import in_file
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.words import read, split
 from fedcohort.schemes import find
-
-
-def split(word: str) -> tuple[str, dict[str, str]]:
-    """The name and its settings as text; a value may contain commas if it is a tuple.
-
-    >>> split("pow-d:m=3,d=6")
-    ('pow-d', {'m': '3', 'd': '6'})
-    >>> split("target:groups=0,0,1")
-    ('target', {'groups': '0,0,1'})
-    """
-    name, _, rest = word.partition(":")
-    settings: dict[str, str] = {}
-    last = ""
-    for part in rest.split(",") if rest else []:
-        key, equals, value = part.partition("=")
-        if equals:
-            last = key.strip().replace("-", "_")
-            settings[last] = value.strip()
-        elif last:
-            settings[last] += f",{part.strip()}"
-        else:
-            raise BadInput(f"'{word}' must read name:setting=value,...; '{part}' has no '='.")
-    return name.strip(), settings
 
 
 def parse(word: str) -> tuple[str, dict[str, Any]]:
@@ -54,6 +32,11 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float | bool) else text
 
 
+def find_scheme(name: str) -> type[Scheme[Any]]:
+    """The class of schemes of that name, or in the file at that path."""
+    return in_file(name) if name.endswith(".py") else find(name)
+
+
 def parse_scheme(word: str, m: int | None = None) -> Scheme[Any]:
     """The scheme of that word; ``m`` is the cohort size where the word does not give one.
 
@@ -61,17 +44,8 @@ def parse_scheme(word: str, m: int | None = None) -> Scheme[Any]:
     ClusteredSize(m=5, ties='index', dedicate_large=False)
     """
     name, texts = split(word)
-    cls = find(name)
-    declared = constraints(cls)
-    settings: dict[str, Any] = {}
-    for key, text in texts.items():
-        if key not in declared:
-            settings[key] = text  # `build` refuses it, with the nearest name
-            continue
-        try:
-            settings[key] = declared[key].parse(text)
-        except ValueError:
-            raise BadParameter(key, name, str(declared[key]), text) from None
-    if m is not None and "m" in declared and "m" not in settings:
-        settings["m"] = m
+    cls = find_scheme(name)
+    settings = read(cls, cls.name, texts)
+    if m is not None and "m" in constraints(cls):
+        settings.setdefault("m", m)
     return cls.build(**settings)

@@ -63,8 +63,9 @@ class UnknownName(FedcohortError, LookupError):
 
     def __str__(self) -> str:
         kind, name, known = self.args
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        small = {each.lower(): each for each in known}
+        near = difflib.get_close_matches(str(name).lower(), small, n=1)
+        hint = f" Did you mean '{small[near[0]]}'?" if near else ""
         return f"There is no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
 
 

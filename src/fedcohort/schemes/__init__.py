@@ -2,80 +2,135 @@
 
 A file here that defines a `Scheme` with a ``name`` is found by the command line, the
 comparison, the checks and the report. Other packages add theirs through the entry point group
-``fedcohort.schemes``.
+``fedcohort.schemes``. What cannot be loaded is left out, with a warning.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+import traceback
 import warnings
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from functools import cache, partial
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
-from fedcohort.core.errors import FedcohortError, FedcohortWarning, UnknownName
+from fedcohort.core.errors import BadInput, FedcohortError, FedcohortWarning, UnknownName
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.words import read, split
 
 ENTRY_POINTS = "fedcohort.schemes"
 
+SchemeClass = type[Scheme[Any]]
 
-@cache
-def schemes() -> dict[str, type[Scheme[Any]]]:
+
+def schemes() -> dict[str, SchemeClass]:
     """Every scheme by name: those of this package and those of installed packages."""
-    found: dict[str, type[Scheme[Any]]] = {}
-    for cls in _all_classes():
-        other = found.setdefault(cls.name, cls)
-        if other is not cls:
-            raise FedcohortError(
-                f"Two schemes are named '{cls.name}': {_full_name(other)} and {_full_name(cls)}."
-            )
-    return dict(sorted(found.items()))
+    return _discovered()[0]
 
 
-def scheme(name: str, **parameters: Any) -> Scheme[Any]:
-    """The scheme of that name with these parameters.
+def scheme(word: str, **parameters: Any) -> Scheme[Any]:
+    """The scheme of that name with these parameters, given by keyword or in the word itself.
 
     >>> scheme("md", m=5)
     MD(m=5)
+    >>> scheme("clustered-size:m=5,ties=index")
+    ClusteredSize(m=5, ties='index', dedicate_large=False)
     """
-    return find(name).build(**parameters)
+    name, texts = split(str(word))
+    cls = find(name)
+    twice = sorted(texts.keys() & parameters.keys())
+    if twice:
+        raise BadInput(f"'{word}' gives the setting '{twice[0]}', which is given by keyword, too.")
+    return cls.build(**read(cls, cls.name, texts), **parameters)
 
 
-def find(name: str) -> type[Scheme[Any]]:
+def find(name: str) -> SchemeClass:
     """The class of that name; an unknown name gets the nearest one offered."""
-    if name not in schemes():
-        raise UnknownName("scheme", name, schemes())
-    return schemes()[name]
+    found, broken = _discovered()
+    if name in broken and name not in found:
+        raise BadInput(broken[name])
+    if name not in found:
+        raise UnknownName("scheme", name, found)
+    return found[name]
 
 
-def in_module(module: ModuleType) -> Iterator[type[Scheme[Any]]]:
+def in_module(module: ModuleType) -> list[SchemeClass]:
     """The named schemes that a module itself defines."""
-    for _, cls in inspect.getmembers(module, inspect.isclass):
-        if issubclass(cls, Scheme) and cls.__module__ == module.__name__ and "name" in vars(cls):
-            yield cls
+    classes = [cls for _, cls in inspect.getmembers(module, inspect.isclass)]
+    return [
+        checked(cls)
+        for cls in classes
+        if issubclass(cls, Scheme) and cls.__module__ == module.__name__ and "name" in vars(cls)
+    ]
 
 
-def _all_classes() -> Iterator[type[Scheme[Any]]]:
-    for info in pkgutil.iter_modules(__path__):
-        yield from in_module(importlib.import_module(f"{__name__}.{info.name}"))
-    for point in entry_points(group=ENTRY_POINTS):
+def checked(loaded: object) -> SchemeClass:
+    """What is to be used as a scheme, or a sentence that says why it is none."""
+    if not (inspect.isclass(loaded) and issubclass(loaded, Scheme)):
+        raise BadInput(f"{loaded!r} is not a class of schemes: derive it from fedcohort.Scheme.")
+    if not is_dataclass(loaded):
+        raise BadInput(
+            f"{loaded.__name__} is not a dataclass: write @dataclass(frozen=True) above the class."
+        )
+    return loaded
+
+
+def reason(error: Exception, file: str | None) -> str:
+    """Why a file could not be loaded, and in which line of it."""
+    if isinstance(error, FedcohortError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == file), None)
+    what = str(error)
+    if isinstance(error, SyntaxError):
+        line, what = error.lineno, error.msg
+    where = "" if line is None else f" in line {line}"
+    return f"{type(error).__name__}{where}: {what}."
+
+
+@cache
+def _discovered() -> tuple[dict[str, SchemeClass], dict[str, str]]:
+    """Every scheme by name, and why those that are left out cannot be loaded."""
+    found: dict[str, SchemeClass] = {}
+    broken: dict[str, str] = {}
+    for name, where, file, load in _sources():
         try:
-            loaded = point.load()
-        except Exception as error:  # another package's trouble must not be everybody's
-            warnings.warn(
-                f"The schemes '{point.value}' of another package cannot be loaded: {error}.",
-                FedcohortWarning,
-                stacklevel=4,
-            )
+            classes = load()
+        except Exception as error:  # one broken scheme must not be everybody's trouble
+            broken[name] = f"{where} cannot be loaded: {reason(error, file)}"
+            left_out = f"{broken[name]} It is left out."
+            warnings.warn(left_out, FedcohortWarning, stacklevel=4)
             continue
-        if inspect.ismodule(loaded):
-            yield from in_module(loaded)
-        else:
-            yield loaded
+        for cls in classes:
+            other = found.setdefault(cls.name, cls)
+            if other is not cls:
+                both = f"{_full_name(other)} and {_full_name(cls)}"
+                raise FedcohortError(f"Two schemes are named '{cls.name}': {both}.")
+    return dict(sorted(found.items())), broken
+
+
+def _sources() -> Iterator[tuple[str, str, str | None, Callable[[], list[SchemeClass]]]]:
+    """(name, what it is, its file, how to load it) of all that holds schemes."""
+    for info in pkgutil.iter_modules(__path__):
+        module = f"{__name__}.{info.name}"
+        spec = importlib.util.find_spec(module)
+        file = None if spec is None else spec.origin
+        load = partial(_loaded, partial(importlib.import_module, module))
+        yield info.name.replace("_", "-"), f"The scheme file '{file}'", file, load
+    for point in entry_points(group=ENTRY_POINTS):
+        what = f"The scheme '{point.name}' of another package ({point.value})"
+        yield point.name, what, None, partial(_loaded, point.load)
+
+
+def _loaded(load: Callable[[], Any]) -> list[SchemeClass]:
+    loaded = load()
+    return in_module(loaded) if inspect.ismodule(loaded) else [checked(loaded)]
 
 
 def _full_name(cls: type) -> str:

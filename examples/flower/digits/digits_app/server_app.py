@@ -7,7 +7,6 @@ from flwr.app import MetricRecord
 from flwr.serverapp import ServerApp
 
 from digits_app.task import task
-from fedcohort.cli.words import parse_scheme
 from fedcohort.flower import CohortStrategy, Limits, first_model
 
 app = ServerApp()
@@ -18,7 +17,7 @@ def main(grid, context) -> None:
     config = context.run_config
     problem = task(config["clients"])
     strategy = CohortStrategy(
-        parse_scheme(config["scheme"]),
+        config["scheme"],
         clients=config["clients"],
         seed=config["seed"],
         folder=config["folder"] or None,
