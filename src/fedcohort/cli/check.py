@@ -10,20 +10,32 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fedcohort.cli.words import parse_scheme
 from fedcohort.schemes import find, schemes
-from fedcohort.testing import check_scheme
+from fedcohort.testing import Subject, check_scheme
+
+
+def _subject(word: str) -> Subject:
+    """A class by its name alone, which stands for all its variants; with settings, a scheme."""
+    return parse_scheme(word) if ":" in word else find(word)
 
 
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Schemes; all by default.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Schemes, with settings as in hcsfed:weights=paper; all by default. Without "
+            "settings each choice of a scheme is checked in turn."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run every check on a scheme: claims by enumeration, purity, state, bad input."""
-    classes = [find(name) for name in names or schemes()]
+    subjects = {word: _subject(word) for word in names or schemes()}
     results = [
-        {"scheme": cls.name, **asdict(result)}
-        for cls in classes
-        for result in check_scheme(cls, stop=False)
+        {"scheme": word, **asdict(result)}
+        for word, subject in subjects.items()
+        for result in check_scheme(subject, stop=False)
     ]
     failed = [row for row in results if not row["passed"]]
     if as_json:
