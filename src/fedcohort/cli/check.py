@@ -10,22 +10,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fedcohort.cli.words import parse_scheme
-from fedcohort.schemes import find, schemes
+from fedcohort.cli.words import find_scheme, parse_scheme
+from fedcohort.schemes import schemes
 from fedcohort.testing import Subject, check_scheme
 
 
 def _subject(word: str) -> Subject:
     """A class by its name alone, which stands for all its variants; with settings, a scheme."""
-    return parse_scheme(word) if ":" in word else find(word)
+    return parse_scheme(word) if ":" in word else find_scheme(word)
 
 
 def check(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Schemes, with settings as in hcsfed:weights=paper; all by default. Without "
-            "settings each choice of a scheme is checked in turn."
+            help="Schemes, or paths of files with one, with settings as in hcsfed:weights=paper; "
+            "all by default. Without settings each choice of a scheme is checked in turn."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
