@@ -15,7 +15,11 @@ from fedcohort import flower
 N, ROUNDS, SEED = 12, 5, 11
 WORK = LocalWork(steps=3, batch=8, lr=0.1)
 PRIVATE = {"fedsampling"}  # clients draw from entropy of their own, which no seed repeats
-SETTINGS = {"fedsampling": {"K": 60, "mechanism": "exact"}, "fedsampling-naive": {"rate": 0.5}}
+SETTINGS = {
+    "fedsampling": {"K": 60, "mechanism": "exact"},
+    "fedsampling-naive": {"rate": 0.5},
+    "poisson": {"cap": True},
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def of_size(name: str) -> fedcohort.Scheme:
     cls = fedcohort.schemes()[name]
     settings: dict[str, object] = dict(SETTINGS.get(name, {}))
     fields = cls.__dataclass_fields__
-    for key, value in {"m": 4, "d": 6, "cap": True}.items():
+    for key, value in {"m": 4, "d": 6}.items():
         if key in fields:
             settings[key] = value
     return fedcohort.scheme(name, **settings)

@@ -211,7 +211,7 @@ def bias(
     who = DropOuts(availability(dropping), rule)  # type: ignore[arg-type]
     attendance, estimates = Attendance.of(N), []
     for _ in range(rounds):
-        cohort, attendance = who.survived(selector, selector.select(), attendance)
+        cohort, attendance, _ = who.survived(selector, selector.select(), attendance)
         estimates.append(cohort.weights @ X[cohort.clients])
         selector.observe()
     target = federation.importance @ X
@@ -238,7 +238,7 @@ def test_schemes_that_ask_are_replaced_within_their_strata_too() -> None:
     attendance = Attendance.of(N)
     for _ in range(20):
         chosen = selector.select()
-        kept, attendance = who.survived(selector, chosen, attendance)
+        kept, attendance, _ = who.survived(selector, chosen, attendance)
         assert set(GROUP[kept.clients]) == set(GROUP[chosen.clients])  # the default has attempts
         selector.observe(Replies(kept.clients, {"update": told[kept.clients]}))
 

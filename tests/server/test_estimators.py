@@ -142,7 +142,45 @@ def test_the_table_is_the_one_of_the_scheme():
             own = memory.latest.rows(np.arange(30))
             memory = Memory().shared(memory, selector.latest())
             np.testing.assert_array_equal(memory.latest.rows(np.arange(30)), own)
-        assert (memory.kept is selector.start().latest.kept) is same
+        assert (memory.latest is selector.latest()) is same
+
+
+def test_a_memory_is_saved_without_the_table_of_the_scheme_and_gets_it_back():
+    memory = remembered(Federation.from_sizes(SIZES))
+    p, everyone = memory.importance, np.arange(5)
+    table = memory.latest
+    assert Memory().lean(memory, None) is memory
+    assert Memory().lean(memory, table.moved(everyone)) is memory  # alike, but another table
+    lean = Memory().lean(memory, table)
+    assert (len(lean.latest), lean.latest.dimension) == (0, D)
+    again = Memory().shared(lean, table)
+    assert again.latest is table
+    np.testing.assert_array_equal(again.average, memory.average)
+    came_from = np.array([0, 1, 2, 3, 4, -1])
+    more = np.append(p * 0.9, 0.1)
+    scheme_moved = table.moved(came_from)
+    wanted = Memory().moved(memory, more, came_from)
+    for got in (
+        Memory().moved(lean, more, came_from, scheme_moved),
+        Memory().moved(memory, more, came_from, scheme_moved),
+    ):
+        assert got.latest is scheme_moved
+        np.testing.assert_array_equal(got.average, wanted.average)
+    forgotten = Memory().moved(lean, more, came_from)  # the scheme began anew
+    assert (len(forgotten.latest), forgotten.latest.dimension) == (6, D)
+    assert not forgotten.average.any()
+    assert Plain().lean(None, table) is None
+
+
+def test_strangers_have_no_weight():
+    cohort = Cohort.of([1, 4], [0.25, 0.75])
+    for how in (Plain(), Memory()):
+        memory = how.start(np.full(6, 1 / 6), 1)
+        for strangers in ([0], [2], [1, 5]):
+            clients = np.array(strangers)
+            with pytest.raises(BadInput, match=f"{strangers[-1]}.* are not among its 2 clients"):
+                how.direction(memory, cohort, clients, np.ones((len(clients), 1)))
+        assert how.direction(memory, cohort, np.array([4, 1]), np.ones((2, 1)))[0] == [1.0]
 
 
 def test_memory_follows_clients_that_come_and_go():
@@ -180,6 +218,8 @@ def test_names_and_refusals():
     assert isinstance(estimator("memory"), Memory)
     with pytest.raises(UnknownName, match="Did you mean 'memory'"):
         estimator("memroy")
+    assert estimator() == Plain()
+    assert estimator(how := Memory()) is how
     sums = Cohort.of([0], 1.0, per_sample=True)
     with pytest.raises(BadInput, match="use the plain estimator"):
         Memory().direction(Memory().start(np.ones(1), 1), sums, sums.clients, np.ones((1, 1)))

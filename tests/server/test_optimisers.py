@@ -119,6 +119,12 @@ def test_every_rule_works_with_every_scheme(name: str, chosen: str) -> None:
 def test_bad_settings() -> None:
     with pytest.raises(UnknownName, match="adam"):
         optimiser("adan")
+    with pytest.raises(UnknownName, match=r"parameter of sgd named 'eta'\. Did you mean 'eta_g'"):
+        optimiser("sgd", eta=1.0)
+    with pytest.raises(UnknownName, match="no optimiser named Sgd"):  # it has its settings
+        optimiser(Sgd(), eta_g=2.0)
+    assert optimiser() == Sgd()
+    assert optimiser(rule := Adam()) is rule
     for name, setting in (("adam", "tau"), ("sgd", "eta_g")):
         with pytest.raises(BadParameter, match=f"'{setting}' parameter of {name}"):
             optimiser(name, **{setting: 0.0})

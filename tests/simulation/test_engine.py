@@ -8,11 +8,13 @@ import pytest
 
 from fedcohort import LocalWork, Replies, Selector, scheme, schemes, simulate
 from fedcohort.core import LOSS, UPDATE, Citation, Cohort, Moment, Scheme, Signal, Whole
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
-from fedcohort.server import Adam, Memory, Sgd
-from fedcohort.simulation import Cyclic, Quadratic, Random, Softmax
-from fedcohort.simulation.engine import federation_of
+from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
+from fedcohort.server.optimisers import Inertia
+from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
+from fedcohort.simulation.engine import _Recorder, _Run, federation_of
+from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.problem import Problem
 
 STEP = LocalWork(steps=1, batch=None, lr=1.0)
@@ -138,10 +140,91 @@ def test_nobody_available_is_a_void_round() -> None:
     np.testing.assert_array_equal(trace.model, task.initial(0))
 
 
-def test_an_empty_cohort_is_a_void_round() -> None:
-    task = Quadratic([[1.0]] * 10, sizes=[1] * 10)
-    trace = simulate(task, scheme("binomial", m=1), rounds=40, work=STEP)
-    assert 0 in trace.distinct  # (9/10)**10 = 0.35 in every round
+@dataclass(frozen=True)
+class Scripted(Scheme[Any]):
+    """Always the same cohort: one outcome of a design."""
+
+    clients: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
+    name: ClassVar[str] = "scripted"
+    paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
+
+    def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+        return Cohort.of(np.array(self.clients, dtype=np.int64), np.array(self.weights))
+
+
+@pytest.mark.parametrize("away", [(), (1,)])
+@pytest.mark.parametrize("how", ["plain", "memory"])
+@pytest.mark.parametrize("name", ["binomial", "poisson", "md", "optimal"])
+def test_the_expected_step_of_the_engine_is_that_of_all_clients(
+    name: str, how: str, away: tuple[int, ...]
+) -> None:
+    """Over all outcomes of a draw, that nobody is drawn among them."""
+    task = Quadratic([[3.0], [6.0], [9.0]], sizes=[1, 2, 3])
+    there = [i for i in range(3) if i not in away]
+    federation = federation_of(task).among(there)
+    chosen = scheme(name, m=1, **({"cap": True} if name == "poisson" else {}))
+    law = chosen.given(np.arange(1.0, 4.0)[there], federation) if name == "optimal" else None
+    outcomes = list((law or chosen.law(federation)).enumerate())
+    assert any(len(cohort) == 0 for _, cohort in outcomes) == (name != "md")
+    mean = 0.0
+    for chance, cohort in outcomes:
+        script = Scripted(tuple(cohort.clients.tolist()), tuple(map(float, cohort.weights)))
+        run = _Run(task, script, 0, STEP, Sgd(), estimator(how), Given(there), None)
+        everyone = Cohort.of([0, 1, 2], 1.0)
+        run.theta, was = np.array([1.0]), np.array([[7.0], [-4.0], [5.0]])
+        _, run.memory = run.estimator.direction(run.memory, everyone, everyone.clients, was)
+        run.play(0, _Recorder(task, 1, 1, None))
+        mean += float(chance) * float(run.theta[0] - 1.0)
+    updates = np.array([2.0, 5.0, 8.0])  # from 1, with a step of 1
+    assert mean == pytest.approx(float(federation.importance @ updates), abs=1e-12)
+
+
+@dataclass(frozen=True)
+class Given:
+    """These clients are there."""
+
+    clients: list[int]
+    name: ClassVar[str] = "given"
+
+    def available(self, n: int, round: int, rng: Any) -> Any:
+        return None if len(self.clients) == n else np.array(self.clients)
+
+    def latency(self, n: int, round: int, rng: Any) -> None:
+        return None
+
+
+def test_after_an_empty_draw_momentum_goes_on_and_after_a_void_round_nothing_does() -> None:
+    task = Quadratic([[1.0], [1.0]], sizes=[1, 1])
+    nobody, silent = Given([]), DropOuts(Random(0.0))
+    for away, failing, moved in (
+        (Given([0, 1]), None, 0.5),
+        (nobody, None, 0.0),
+        (Given([0, 1]), silent, 0.0),
+    ):
+        script = Scripted((0,), (1.0,)) if failing else Scripted()
+        run = _Run(task, script, 0, STEP, Sgd(momentum=0.5), Memory(), away, failing)
+        run.inertia = Inertia(np.ones(1), np.zeros(1))
+        before = float(run.theta[0])
+        run.play(0, _Recorder(task, 1, 1, None))
+        assert run.theta[0] - before == moved
+        assert run.inertia.first[0] == (moved or 1.0)
+
+
+def test_what_came_in_a_void_round_is_remembered_by_scheme_and_server_alike() -> None:
+    task = Quadratic(np.eye(6), sizes=[1] * 6)
+    failing = DropOuts(Random((1.0, 1.0, 1.0, 0.0, 0.0, 0.0)), Nothing(), quorum=0.7)
+    chosen = scheme("clustered-similarity", m=3)
+    run = _Run(task, chosen, 0, STEP, Sgd(), Memory(), Always(), failing)
+    recorder = _Recorder(task, 20, 1, None)
+    for round in range(20):
+        run.play(round, recorder)
+        table = run.memory.latest
+        np.testing.assert_allclose(run.memory.average, table.weighted_sum(np.full(6, 1 / 6)))
+    void = [round for round, cohort in enumerate(recorder.cohorts) if len(cohort) == 0]
+    assert 0 < len(void) < 20
+    assert run.ledger.of_round(void[0]).messages > 0  # they were asked, and some answered
+    assert run.memory.latest is run.selector.latest()
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2.5, True, 10**12, "3", None])
@@ -169,6 +252,15 @@ def test_server_and_estimator_are_used(digits: Softmax) -> None:
     assert not np.allclose(plain.model, adam.model)
     assert memory.settings["estimator"] == "memory"
     assert adam.settings["server"]["name"] == "adam"
+    by_name = simulate(digits, "md", rounds=3, work=work, estimator="memory", server="sgd")
+    np.testing.assert_array_equal(by_name.model, memory.model)
+
+
+@pytest.mark.parametrize("part", ["server", "estimator"])
+@pytest.mark.parametrize("bad", ["memroy", "", 3, Memory, ["sgd"]])
+def test_an_unknown_part_of_the_server_is_one_sentence(part: str, bad: Any) -> None:
+    with pytest.raises(UnknownName, match=r"There is no (optimiser|estimator) named .* Known: "):
+        simulate(Quadratic([[1.0]], sizes=[1]), "full", rounds=1, **{part: bad})
 
 
 def test_costs_of_a_scheme_that_asks(digits: Softmax) -> None:

@@ -59,7 +59,11 @@ class Folder:
 
     def finished(self, selector: Selector, parts: Mapping[str, Any]) -> None:
         """Write down the end of a round; ``parts`` are arrays, dataclasses of them, or None."""
-        header: dict[str, Any] = {"kind": KIND, "round": selector.round}
+        header: dict[str, Any] = {
+            "kind": KIND,
+            "round": selector.round,
+            "ids": list(selector.federation.ids),  # the selector may be saved again with others
+        }
         arrays: dict[str, Array] = {}
         for name, part in parts.items():
             if is_dataclass(part):

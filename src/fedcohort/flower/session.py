@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,13 +97,25 @@ class Session:
         sent = self.layout.flat(wire.from_record(self.sent))
         return flat.astype(np.float64) - sent.astype(np.float64)
 
-    def step(self, cohort: Cohort, updates: Array) -> ArrayRecord | None:
-        """One step: theta + eta_g * sum_i omega_i delta_i, or what the optimiser makes of it."""
-        there = self.available
-        present = None if there is None else self.federation.among(there).importance
+    def step(self, cohort: Cohort, updates: Array, void: bool = False) -> ArrayRecord | None:
+        """One step: theta + eta_g * sum_i omega_i delta_i, or what the optimiser makes of it.
+
+        None where the model stays: in a void round, of which only the answers are remembered,
+        and if nobody was available. That nobody was drawn is a step like any other.
+        """
+        there = self.selector.available  # when the cohort was chosen; who is there now may differ
+        here = self.federation.among(there)
+        if len(here.present) == 0:
+            return None
         direction, self.memory = self.estimator.direction(
-            self.memory, cohort, cohort.clients, updates, present
+            self.memory,
+            cohort,
+            cohort.clients,
+            updates,
+            None if there is None else here.importance,
         )
+        if void:
+            return None
         theta, inertia = self.server.step(self.theta, direction, self.inertia)
         arrays = self.layout.arrays(theta)
         if not all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
@@ -148,15 +160,16 @@ class Session:
         """Let new clients take part from this round on, once the scheme knows what it must."""
         old = self.selector.federation
         federation = self.population.federation([*old.ids, *new])
-        where = {key: i for i, key in enumerate(old.ids)}
-        came_from = np.array([where.get(key, -1) for key in federation.ids], dtype=np.int64)
+        came_from = _came_from(old.ids, federation.ids)
         self._coming = federation
         try:
             self.selector.update(federation, ask)
         finally:
             self._coming = None
         self.attendance = self.attendance.moved(came_from)
-        self.memory = self.estimator.moved(self.memory, federation.importance, came_from)
+        self.memory = self.estimator.moved(
+            self.memory, federation.importance, came_from, self.selector.latest()
+        )
         log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
 
     @property
@@ -214,12 +227,14 @@ class Session:
             self.folder.chosen(self.selector)
 
     def finished(self) -> None:
-        """Write down the end of a round."""
+        """The end of a round: one table where scheme and estimator keep the same; write it down."""
+        self.memory = self.estimator.shared(self.memory, self.selector.latest())
         if self.folder is not None:
             self.folder.finished(self.selector, self._parts())
 
     def _parts(self) -> dict[str, Any]:
-        return {"theta": self.theta, **self._memories()}
+        lean = self.estimator.lean(self.memory, self.selector.latest())
+        return {"theta": self.theta, **self._memories(), "memory": lean}
 
     def _memories(self) -> dict[str, Any]:
         return {
@@ -227,6 +242,20 @@ class Session:
             "memory": self.memory,
             "attendance": self.attendance,
         }
+
+    def _meet(self, before: list[Any]) -> None:
+        """What was remembered of clients, for the clients of now.
+
+        Others may have been let in after it was written down: then a cohort was chosen among
+        them, and with it the selector was saved.
+        """
+        federation, latest = self.selector.federation, self.selector.latest()
+        came_from = _came_from(before, federation.ids)
+        if np.array_equal(came_from, np.arange(len(before))):
+            self.memory = self.estimator.shared(self.memory, latest)
+            return
+        self.attendance = self.attendance.moved(came_from)
+        self.memory = self.estimator.moved(self.memory, federation.importance, came_from, latest)
 
     def resumed(self, initial: ArrayRecord) -> ArrayRecord:
         """The model to go on with: that of the folder, if it holds a run."""
@@ -249,9 +278,16 @@ class Session:
         for name, part in self._memories().items():
             if part is not None:
                 setattr(self, name, store.unpack(type(part), header[name], arrays, f"{name}."))
+        self._meet(header["ids"])
         if selector.federation.sizes is not None:
             sizes = selector.federation.sizes.tolist()
             self.population.sizes.update(zip(selector.federation.ids, sizes, strict=True))
         self.sent = wire.to_record(self.layout.arrays(self.theta))
         log.info("\t├──> goes on after round %d of '%s'", selector.round, self.folder.path)
         return self.sent
+
+
+def _came_from(before: Sequence[Any], now: Sequence[Any]) -> Ints:
+    """(n,) the old position of each client of now; -1 for one that is new."""
+    where = {key: i for i, key in enumerate(before)}
+    return np.array([where.get(key, -1) for key in now], dtype=np.int64)

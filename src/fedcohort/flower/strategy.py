@@ -32,8 +32,9 @@ from fedcohort.flower.training import Training, mean_metrics
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
 from fedcohort.selector import Selector
-from fedcohort.server import Estimator, Optimiser, Plain, Sgd
-from fedcohort.server.dropouts import Completed, DropOutRule, Redraw, complete
+from fedcohort.server import DropOutRule, Estimator, Optimiser, dropout_rule, optimiser
+from fedcohort.server import estimator as estimator_by_name
+from fedcohort.server.dropouts import Completed, complete
 from fedcohort.server.gate import Gate
 
 log = logging.getLogger("flwr.fedcohort")
@@ -63,9 +64,11 @@ class CohortStrategy(Strategy):
         The average that the server wants: ``"size"`` (clients are asked for their number of
         samples once), ``"equal"``, or a mapping from the keys of the clients.
     server, estimator
-        What the server does with the answers, from `fedcohort.server`.
+        What the server does with the answers, from `fedcohort.server`, or its name (``"adam"``,
+        ``"memory"``).
     dropouts
-        What becomes of the weights when chosen clients do not answer; `Redraw` by default.
+        What becomes of the weights when chosen clients do not answer, or its name; `Redraw` by
+        default.
     quorum
         The share of the draws that must be answered; below it the round is void and the model
         stays. Three void rounds in a row are an error.
@@ -98,9 +101,9 @@ class CohortStrategy(Strategy):
         clients: int,
         seed: int | None = None,
         importance: Importance = "size",
-        server: Optimiser | None = None,
-        estimator: Estimator | None = None,
-        dropouts: DropOutRule | None = None,
+        server: Optimiser | str | None = None,
+        estimator: Estimator | str | None = None,
+        dropouts: DropOutRule | str | None = None,
         quorum: float = 0.5,
         limits: Limits | None = None,
         per_draw: bool = False,
@@ -120,7 +123,7 @@ class CohortStrategy(Strategy):
         _require("evaluate", evaluate in EVALUATORS, f"one of {EVALUATORS}", evaluate)
         self.scheme = scheme_by_name(scheme) if isinstance(scheme, str) else scheme
         self.clients, self.quorum, self.per_draw = int(clients), float(quorum), per_draw
-        self.dropouts, self.limits = dropouts or Redraw(), limits or Limits()
+        self.dropouts, self.limits = dropout_rule(dropouts), limits or Limits()
         self.evaluate, self.largest = evaluate, float(largest)
         self.gate = Gate()
         self.session = Session(
@@ -130,8 +133,8 @@ class CohortStrategy(Strategy):
             self.limits,
             seed=checked_seed(seed, "CohortStrategy"),
             repeatable=seed is not None,
-            server=server or Sgd(),
-            estimator=estimator or Plain(),
+            server=optimiser(server),
+            estimator=estimator_by_name(estimator),
             folder=None if folder is None else Folder(Path(folder)),
             task=task,
             newcomers=newcomers,
@@ -260,10 +263,9 @@ class CohortStrategy(Strategy):
             raise BadInput("aggregate_train ends a round that configure_train began.")
         rejected = sum(self.gate.counts.values())
         ended = self._ended(selector, cohort, replies)
-        void = len(cohort) > 0 and (ended.filled < self.quorum or len(ended.cohort) == 0)
+        void = ended.void(self.quorum)
         updates = training.updates(ended.cohort.clients)
-        step = len(ended.cohort) > 0 and not void
-        new = self.session.step(ended.cohort, updates) if step else None
+        new = self.session.step(ended.cohort, updates, void)
         selector.amend(ended.cohort)
         selector.observe(training.replies(ended.cohort.clients, updates))
         self.session.finished()

@@ -34,12 +34,12 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import Design
-from fedcohort.core.errors import UnknownName
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs import Rows, Stratified
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import pick
+from fedcohort.server.named import named
 
 Train = Callable[[Ints], Ints]
 """Asks clients to train and returns those that did: positions in, positions out."""
@@ -172,7 +172,11 @@ class Completed(NamedTuple):
     """Those who answered, with corrected weights."""
     attendance: Attendance
     filled: float
-    """The share of the draws that somebody answered."""
+    """The share of the draws that somebody answered; 1 if nobody was drawn."""
+
+    def void(self, quorum: float) -> bool:
+        """Whether too few answered for a step. That nobody was drawn is no drop-out."""
+        return self.filled < quorum or self.filled == 0
 
 
 class DropOutRule(Checked, ABC):
@@ -245,15 +249,15 @@ class Nothing(DropOutRule):
 RULES: dict[str, type[DropOutRule]] = {r.name: r for r in (Redraw, Hajek, Survivors, Nothing)}
 
 
-def dropout_rule(name: str, **parameters: Any) -> DropOutRule:
-    """The rule of that name.
+def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> DropOutRule:
+    """The rule of that name; None is the default, and a rule is itself.
 
     >>> dropout_rule("redraw", attempts=1)
     Redraw(attempts=1)
     """
-    if name not in RULES:
-        raise UnknownName("drop-out rule", name, RULES)
-    return RULES[name](**parameters)
+    if isinstance(which, DropOutRule) and not parameters:
+        return which
+    return named("drop-out rule", RULES, Redraw.name if which is None else which, parameters)
 
 
 def jackknifed(drawn: float, weights: Floats) -> Floats:

@@ -2,20 +2,27 @@
 
 All clients together would move the model by sum_i p_i delta_i. An estimator guesses this from
 the cohort alone; it is unbiased whenever the weights are (E omega_i = p_i).
+
+Nobody is an outcome like any other for designs that can draw nobody (`binomial`, `poisson`,
+`optimal`): the estimate is then 0 for the plain sum and sum_i p_i y_i with memory, and to leave
+these rounds out would bias the others. The optimiser gets that estimate as any other (with
+momentum the model therefore moves on). A *void* round is another matter: too few of the chosen
+answered, or nobody was available. It says nothing about the target, and no step is taken.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import Latest
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server.named import named
 
 
 class Estimator(ABC):
@@ -40,15 +47,24 @@ class Estimator(ABC):
 
         ``updates`` (k, d) are the answers of ``clients`` (k,), all members of the cohort; who
         did not answer counts as unchanged. ``importance`` (n,) is that of the round, where not
-        everyone was available.
+        everyone was available. An empty cohort is a draw like any other: see the module.
         """
 
     def shared(self, memory: Any, latest: Latest | None) -> Any:
         """The same memory with the table of a scheme that keeps the same updates, if it does."""
         return memory
 
-    def moved(self, memory: Any, importance: Floats, came_from: Ints) -> Any:
-        """The memory of other clients: ``came_from[j]`` is the old position of j, or -1."""
+    def lean(self, memory: Any, latest: Latest | None) -> Any:
+        """The same memory without that table, to be saved; `shared` or `moved` put it back."""
+        return memory
+
+    def moved(
+        self, memory: Any, importance: Floats, came_from: Ints, latest: Latest | None = None
+    ) -> Any:
+        """The memory of other clients: ``came_from[j]`` is the old position of j, or -1.
+
+        ``latest`` is the table of the scheme, which has moved already.
+        """
         return memory
 
 
@@ -77,20 +93,8 @@ class Remembered:
     """What the memory estimator keeps: the last update of every client, and their average."""
 
     importance: Floats  # (n,)
-    kept: Array  # (n, d) with recent and owners: a table, see `Latest`
-    recent: Array
-    owners: Ints
+    latest: Latest  # (n, d) the last update of every client; zero before it was seen
     average: Floats  # (d,) sum_i p_i y_i, kept up to date
-
-    @property
-    def latest(self) -> Latest:
-        """The last update of every client; zero before it was seen."""
-        return Latest(self.kept, self.recent, self.owners)
-
-    @classmethod
-    def of(cls, importance: Floats, latest: Latest, average: Floats) -> Remembered:
-        """From its parts."""
-        return cls(importance, latest.kept, latest.recent, latest.owners, average)
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,12 @@ class Memory(Estimator):
 
     It remembers what a client does, so it is of no use where answers count per sample.
 
-    References: Gu et al. (MIFA, NeurIPS 2021), Jhunjhunwala et al. (FedVARP, UAI 2022). The
-    average over *all* clients is kept up to date, O(k d) a round, rather than summed anew.
+    Reference: Jhunjhunwala et al., "FedVARP" (UAI 2022), which takes the correction from
+    SAGA (Defazio et al. 2014); there p_i = 1/n and m clients are drawn uniformly, here p
+    and the weights are any. MIFA (Gu et al., NeurIPS 2021) keeps the same table but steps by its
+    mean *after* the answers are entered, with no correction: less variance, and a bias towards
+    what clients did long ago. The average over all clients is kept up to date, O(k d) a round,
+    rather than summed anew.
 
     >>> cohort = Cohort.of([0], 0.5)
     >>> memory = Memory().start(np.array([0.5, 0.5]), 1)
@@ -121,7 +129,7 @@ class Memory(Estimator):
 
     def start(self, importance: Floats, dimension: int) -> Remembered:
         table = Latest.nothing(len(importance), dimension)
-        return Remembered.of(importance, table, np.zeros(dimension))
+        return Remembered(importance, table, np.zeros(dimension))
 
     def direction(
         self,
@@ -138,24 +146,57 @@ class Memory(Estimator):
             )
         last, p = memory.latest.rows(clients).astype(np.float64), memory.importance
         expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
+        if len(clients) == 0:
+            return expected, memory
         direction = expected + weighted_sum(weights_of(cohort, clients), updates - last)
         # In the precision in which they are kept, so that the average never drifts from them.
         moved = weighted_sum(p[clients], updates.astype(np.float32) - last)
         table = memory.latest.replaced(clients, updates)
-        return direction, Remembered.of(p, table, memory.average + moved)
+        return direction, Remembered(p, table, memory.average + moved)
 
     def shared(self, memory: Remembered, latest: Latest | None) -> Remembered:
-        if latest is None or latest.kept.shape != memory.kept.shape:
-            return memory  # nothing kept, or not yet, or only a sketch
-        return replace(memory, kept=latest.kept, recent=latest.recent, owners=latest.owners)
+        if not _fits(latest, len(memory.importance), memory):
+            return memory
+        return replace(memory, latest=latest)
 
-    def moved(self, memory: Remembered, importance: Floats, came_from: Ints) -> Remembered:
-        table = memory.latest.moved(came_from)
-        return Remembered.of(importance, table, table.weighted_sum(importance))
+    def lean(self, memory: Remembered, latest: Latest | None) -> Remembered:
+        if latest is not memory.latest:
+            return memory
+        return replace(memory, latest=Latest.nothing(0, latest.dimension))
+
+    def moved(
+        self,
+        memory: Remembered,
+        importance: Floats,
+        came_from: Ints,
+        latest: Latest | None = None,
+    ) -> Remembered:
+        if _fits(latest, len(importance), memory):
+            table = latest
+        elif len(memory.latest) == 0:  # lean, and the scheme began anew
+            table = Latest.nothing(len(importance), len(memory.average))
+        else:
+            table = memory.latest.moved(came_from)
+        return Remembered(importance, table, table.weighted_sum(importance))
+
+
+def _fits(latest: Latest | None, n: int, memory: Remembered) -> TypeGuard[Latest]:
+    """Whether a scheme keeps the updates themselves: not nothing, or not yet, or a sketch."""
+    return latest is not None and latest.kept.shape == (n, len(memory.average))
 
 
 def weights_of(cohort: Cohort, clients: Ints) -> Floats:
-    """The weights of those members of the cohort that answered."""
+    """The weights of those members of the cohort that answered.
+
+    >>> weights_of(Cohort.of([2, 5], [0.25, 0.75]), np.array([5]))
+    array([0.75])
+    """
+    strangers: list[int] = np.setdiff1d(clients, cohort.clients).tolist()
+    if strangers:  # they would get the weight of another client
+        raise BadInput(
+            f"Only members of a cohort have a weight in it; {strangers[:5]} are not among its "
+            f"{len(cohort)} clients."
+        )
     return cohort.weights[np.searchsorted(cohort.clients, clients)]
 
 
@@ -167,8 +208,12 @@ def weighted_sum(weights: Floats, rows: Array) -> Floats:
 ESTIMATORS: dict[str, type[Estimator]] = {Plain.name: Plain, Memory.name: Memory}
 
 
-def estimator(name: str) -> Estimator:
-    """The estimator of that name."""
-    if name not in ESTIMATORS:
-        raise UnknownName("estimator", name, ESTIMATORS)
-    return ESTIMATORS[name]()
+def estimator(which: Estimator | str | None = None) -> Estimator:
+    """The estimator of that name; None is the plain one, and an estimator is itself.
+
+    >>> estimator("memory")
+    Memory()
+    """
+    if isinstance(which, Estimator):
+        return which
+    return named("estimator", ESTIMATORS, Plain.name if which is None else which, {})

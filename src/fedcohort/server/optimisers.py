@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.errors import UnknownName
 from fedcohort.core.parameters import Checked, Real
 from fedcohort.core.types import Floats
+from fedcohort.server.named import named
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +117,12 @@ class Yogi(_Adaptive):
 OPTIMISERS: dict[str, type[Optimiser]] = {o.name: o for o in (Sgd, Adagrad, Adam, Yogi)}
 
 
-def optimiser(name: str, **parameters: float) -> Optimiser:
-    """The optimiser of that name.
+def optimiser(which: Optimiser | str | None = None, **parameters: float) -> Optimiser:
+    """The optimiser of that name; None is plain SGD, and an optimiser is itself.
 
     >>> optimiser("sgd", eta_g=0.5)
     Sgd(eta_g=0.5, momentum=0.0)
     """
-    if name not in OPTIMISERS:
-        raise UnknownName("optimiser", name, OPTIMISERS)
-    return OPTIMISERS[name](**parameters)
+    if isinstance(which, Optimiser) and not parameters:
+        return which
+    return named("optimiser", OPTIMISERS, Sgd.name if which is None else which, parameters)

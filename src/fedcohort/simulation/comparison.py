@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
-import json
 import re
 import secrets
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, InUse
+from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.server import estimator, optimiser
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.notes import Notebook
+from fedcohort.simulation.runfolder import (
+    FINGERPRINT,
+    SETTINGS,
+    agreed,
+    claimed,
+    fingerprint,
+    read_settings,
+    run_file,
+)
 from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
-
-SETTINGS = "settings.json"
-LOCK = ".lock"
+from fedcohort.simulation.work import LocalWork
 
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
@@ -59,7 +65,7 @@ class Comparison:
         place = Path(folder)
         if not (place / SETTINGS).is_file():
             raise BadCheckpoint(f"'{place}' is not a run folder: it has no {SETTINGS}.")
-        settings = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
+        settings = read_settings(place)
         order = {label: i for i, label in enumerate(settings["schemes"])}
         paths = sorted(place.glob("*.npz"))
         for path in paths:
@@ -115,6 +121,9 @@ def compare(
         Anything to keep with the comparison (data, partition, command).
     """
     check_rounds("rounds", rounds)
+    if not is_whole(jobs) or jobs == 0:
+        raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
+    options = _built(options)
     named: dict[str, Scheme[Any] | Centralised] = {**labelled(schemes)}
     if centralised is not None:
         named[CENTRALISED] = Centralised(centralised)
@@ -129,54 +138,107 @@ def compare(
     }
     units = [(label, seed) for label in named for seed in chosen]
     place = None if folder is None else Path(folder)
-    with contextlib.nullcontext() if place is None else _claimed(place, facts):
-        done = {} if place is None else _already_there(place, units)
-        missing = [unit for unit in units if unit not in done]
-        interrupted = False
-        try:
-            watched = None if notes is None else Path(notes)
-            for trace in _run_all(task, named, missing, rounds, place, jobs, watched, options):
+    done: dict[tuple[str, int], Trace] = {}
+    if place is not None:
+        facts[FINGERPRINT] = fingerprint(task)
+        agreed(place, facts)  # another comparison is refused before anything is computed
+        done = _already_there(place, units)
+    missing = [unit for unit in units if unit not in done]
+    pool = _Pool(task, named, jobs, options)
+    interrupted = False
+    try:
+        pool.rehearse(missing)
+        with contextlib.nullcontext() if place is None else claimed(place, facts):
+            for trace in pool.run(missing, rounds, place, None if notes is None else Path(notes)):
                 done[trace.label, trace.seed] = trace
                 if finished is not None:
                     finished(len(done), len(units), trace)
-        except KeyboardInterrupt:
-            interrupted = True
+    except KeyboardInterrupt:
+        interrupted = True
     traces = tuple(done[unit] for unit in units if unit in done)
     return Comparison(traces, facts, place, interrupted)
 
 
-def _run_all(
-    task: Task,
-    named: Mapping[str, Scheme[Any] | Centralised],
-    units: Sequence[tuple[str, int]],
-    rounds: int,
-    place: Path | None,
-    jobs: int,
-    notes: Path | None,
-    options: Mapping[str, Any],
-) -> Iterator[Trace]:
-    token = secrets.token_hex(8)
-    calls = (
-        joblib.delayed(_unit)(
-            token,
-            task,
-            label,
-            named[label],
-            rounds,
-            seed,
-            place,
-            {**_noted(notes, label, seed, rounds), **options},
+def _built(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of the server that were given by name, built: one folder, whichever way it is said."""
+    build: dict[str, Callable[[Any], Any]] = {"server": optimiser, "estimator": estimator}
+    return {key: build[key](given) if key in build else given for key, given in options.items()}
+
+
+@dataclass
+class _Pool:
+    """Processes that run the schemes of a comparison."""
+
+    task: Task
+    named: Mapping[str, Scheme[Any] | Centralised]
+    jobs: int
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.token = secrets.token_hex(8)
+        self.told: set[tuple[str, str]] = set()
+
+    def rehearse(self, units: Sequence[tuple[str, int]]) -> None:
+        """One round of every scheme with one step of training, with the first seed it lacks.
+
+        A setting that does not fit the federation shows now, not when others have trained.
+        """
+        work = replace(self.options.get("work") or LocalWork(), steps=1, epochs=None)
+        first = dict(reversed(units))
+        calls = (
+            joblib.delayed(_unit)(
+                self.token,
+                self.task,
+                label,
+                self.named[label],
+                1,
+                seed,
+                None,
+                {**self.options, "progress": None, "work": work},
+            )
+            for label, seed in reversed(first.items())
         )
-        for label, seed in units
-    )
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+        for _ in self._each(calls):
+            pass  # its warnings come again in the run
+
+    def run(
+        self, units: Sequence[tuple[str, int]], rounds: int, place: Path | None, notes: Path | None
+    ) -> Iterator[Trace]:
+        """The runs as they are finished; a warning is passed on once for every scheme."""
+        calls = (
+            joblib.delayed(_unit)(
+                self.token,
+                self.task,
+                label,
+                self.named[label],
+                rounds,
+                seed,
+                place,
+                {**_noted(notes, label, seed, rounds), **self.options},
+            )
+            for label, seed in units
+        )
+        for trace, heard in self._each(calls):
+            for kind, text in heard.items():
+                self._pass_on(trace.label, kind, text)
+            yield trace
+
+    def _each(self, calls: Iterator[Any]) -> Iterator[tuple[Trace, dict[str, str]]]:
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            yield from joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")(calls)
+
+    def _pass_on(self, label: str, kind: str, text: str) -> None:
+        if (label, kind) not in self.told:
+            self.told.add((label, kind))
+            named = text.startswith(self.named[label].name)
+            said = text if named else f"{label}: {text}"
+            warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
 
 
 def _noted(notes: Path | None, label: str, seed: int, rounds: int) -> dict[str, Any]:
     if notes is None:
         return {}
-    path = _file(notes, label, seed).with_suffix(".json")
+    path = run_file(notes, label, seed).with_suffix(".json")
     return {"progress": Notebook(path, label, seed, rounds)}
 
 
@@ -193,15 +255,28 @@ def _unit(
     seed: int,
     place: Path | None,
     options: Mapping[str, Any],
-) -> Trace:
+) -> tuple[Trace, dict[str, str]]:
+    """One run in a worker, and our warnings in it: one of each kind, whatever the numbers."""
     if token not in _TASKS:
         _TASKS.clear()
         _TASKS[token] = task
     run = scheme.run if isinstance(scheme, Centralised) else partial(simulate, scheme=scheme)
-    trace = run(_TASKS[token], rounds=rounds, seed=seed, settings={"label": label}, **options)
+    heard: dict[str, str] = {}
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def keep(message: Any, category: type[Warning], *where: Any, **how: Any) -> None:
+            if issubclass(category, FedcohortWarning):
+                heard.setdefault(re.sub(r"\d[\d.]*", "#", str(message)), str(message))
+            else:
+                show(message, category, *where, **how)
+
+        warnings.simplefilter("always", FedcohortWarning)
+        warnings.showwarning = keep
+        trace = run(_TASKS[token], rounds=rounds, seed=seed, settings={"label": label}, **options)
     if place is not None:
-        trace.save(_file(place, label, seed))
-    return trace
+        trace.save(run_file(place, label, seed))
+    return trace, heard
 
 
 def labelled(
@@ -246,50 +321,6 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     return listed
 
 
-def _file(place: Path, label: str, seed: int) -> Path:
-    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", label)[:80]
-    if slug != label:  # two labels must not share a file
-        slug += f"-{hashlib.blake2b(label.encode(), digest_size=4).hexdigest()}"
-    return place / f"{slug}--seed-{seed}.npz"
-
-
 def _already_there(place: Path, units: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Trace]:
-    paths = {unit: _file(place, *unit) for unit in units}
+    paths = {unit: run_file(place, *unit) for unit in units}
     return {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
-
-
-@contextlib.contextmanager
-def _claimed(place: Path, facts: Mapping[str, Any]) -> Iterator[None]:
-    """The run folder, for this process alone; refused if it holds another comparison."""
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / LOCK).open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InUse(f"Another process is writing to the run folder '{place}'.") from None
-        known, kept = place / SETTINGS, dict(facts)
-        if known.is_file():
-            old = json.loads(known.read_text(encoding="utf-8"))
-            _same_or_refuse(place, old, json.loads(json.dumps(kept)))
-            kept["schemes"] = {**old["schemes"], **kept["schemes"]}
-            kept["seeds"] = sorted({*old["seeds"], *kept["seeds"]})
-        elif any(path.name != LOCK for path in place.iterdir()):
-            raise BadInput(f"The folder '{place}' is not empty and is no run folder; take another.")
-        known.write_text(json.dumps(kept, indent=2, allow_nan=False), encoding="utf-8")
-        yield
-
-
-def _same_or_refuse(place: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """More schemes or seeds may be added to a run folder; all else must be as it was."""
-    for key in sorted({*old, *new} - {"schemes", "seeds", "command"}):
-        if old.get(key) != new.get(key):
-            raise BadInput(
-                f"The run folder '{place}' was made with {key} = {old.get(key)!r}, now it is "
-                f"{new.get(key)!r}; take another folder, or delete it."
-            )
-    for label, scheme in new["schemes"].items():
-        if old["schemes"].get(label, scheme) != scheme:
-            raise BadInput(
-                f"The run folder '{place}' holds {label} as {old['schemes'][label]}, now it is "
-                f"{scheme}; take another folder, or delete it."
-            )

@@ -20,7 +20,8 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
 from fedcohort.selector import Selector
-from fedcohort.server import Attendance, Estimator, Optimiser, Plain, Sgd
+from fedcohort.server import Attendance, Estimator, Optimiser, optimiser
+from fedcohort.server import estimator as estimator_by_name
 from fedcohort.simulation.availability import Always, Availability
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.fleet import Fleet
@@ -45,8 +46,8 @@ def simulate(
     rounds: int,
     seed: int | None = 0,
     work: LocalWork | None = None,
-    server: Optimiser | None = None,
-    estimator: Estimator | None = None,
+    server: Optimiser | str | None = None,
+    estimator: Estimator | str | None = None,
     availability: Availability | None = None,
     dropouts: DropOuts | None = None,
     evaluate_every: int = 1,
@@ -68,7 +69,8 @@ def simulate(
     work
         What a chosen client does; 50 steps on batches of 50 by default.
     server, estimator
-        What the server does with the answers; ``theta + sum omega_i delta_i`` by default.
+        What the server does with the answers, or its name (``"adam"``, ``"memory"``);
+        ``theta + sum omega_i delta_i`` by default.
     availability
         Who is there; everyone by default.
     dropouts
@@ -94,8 +96,8 @@ def simulate(
         scheme_by_name(scheme) if isinstance(scheme, str) else scheme,
         checked_seed(seed, "simulate"),
         work or LocalWork(),
-        server or Sgd(),
-        estimator or Plain(),
+        optimiser(server),
+        estimator_by_name(estimator),
         availability or Always(),
         dropouts,
     )
@@ -142,33 +144,47 @@ class _Run:
         there = self.availability.available(len(self.federation), round, weather)
         latency = self.availability.latency(len(self.federation), round, weather)
         fleet = Fleet(self.task, self.work, self.seed, round, self.theta)
-        cohort = self.selector.select(there, fleet.answer, latency)
+        cohort, void = self.selector.select(there, fleet.answer, latency), False
         if self.dropouts is not None:
-            cohort, self.attendance = self.dropouts.survived(self.selector, cohort, self.attendance)
-        chosen = time.perf_counter()
-        signals = {signal.name: np.empty(0) for signal in self.scheme.listens}
-        counted = cohort
-        if len(cohort):
-            updates, counted = fleet.sent(cohort)
-            if not np.isfinite(updates).all():
-                raise BadInput(
-                    f"Training diverged in round {round} ({self.scheme.name}): an update is not "
-                    "finite. Lower 'lr' or 'eta_g'."
-                )
-            present = None if there is None else self.federation.among(there).importance
-            direction, self.memory = self.estimator.direction(
-                self.memory, cohort, cohort.clients, updates, present
+            cohort, self.attendance, void = self.dropouts.survived(
+                self.selector, cohort, self.attendance
             )
-            self.theta, self.inertia = self.server.step(self.theta, direction, self.inertia)
-            signals = self._overheard(fleet, cohort, updates)
-        self.selector.observe(Replies(cohort.clients, signals))
+        chosen = time.perf_counter()
+        updates, counted = self._sent(fleet, cohort)
+        here = self.federation.among(there)
+        if len(here.present):
+            # What a client sent in a void round is remembered, as the scheme remembers it.
+            direction, self.memory = self.estimator.direction(
+                self.memory,
+                cohort,
+                cohort.clients,
+                updates,
+                None if there is None else here.importance,
+            )
+            if not void:  # an empty draw is no void round
+                self.theta, self.inertia = self.server.step(self.theta, direction, self.inertia)
+        self.selector.observe(Replies(cohort.clients, self._overheard(fleet, cohort, updates)))
         self.memory = self.estimator.shared(self.memory, self.selector.latest())
-        trained = time.perf_counter()
+        took = chosen - started, time.perf_counter() - chosen
         n_there = len(self.federation) if there is None else len(there)
-        recorder.record(round, counted, self.theta, n_there, (chosen - started, trained - chosen))
+        recorder.record(round, Cohort.empty() if void else counted, self.theta, n_there, took)
+
+    def _sent(self, fleet: Fleet, cohort: Cohort) -> tuple[Array, Cohort]:
+        """(k, d) what a cohort sends, and what it counted for; see `Fleet.sent`."""
+        if len(cohort) == 0:
+            return np.empty((0, self.task.dimension)), cohort
+        updates, counted = fleet.sent(cohort)
+        if not np.isfinite(updates).all():
+            raise BadInput(
+                f"Training diverged in round {fleet.round} ({self.scheme.name}): an update is not "
+                "finite. Lower 'lr' or 'eta_g'."
+            )
+        return updates, counted
 
     def _overheard(self, fleet: Fleet, cohort: Cohort, updates: Array) -> dict[str, Array]:
         """The signals that come with the training replies at no extra message."""
+        if len(cohort) == 0:
+            return {signal.name: np.empty(0) for signal in self.scheme.listens}
         return {
             signal.name: updates
             if signal.name == UPDATE.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,15 @@ from fedcohort.core.streams import stream
 from fedcohort.selector import Selector
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw, complete
 from fedcohort.simulation.availability import Availability
+
+
+class Survived(NamedTuple):
+    """A simulated round after its drop-outs."""
+
+    cohort: Cohort
+    attendance: Attendance
+    void: bool
+    """Whether too few answered for a step."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,8 @@ class DropOuts(Checked):
             "quorum": self.quorum,
         }
 
-    def survived(
-        self, selector: Selector, cohort: Cohort, attendance: Attendance
-    ) -> tuple[Cohort, Attendance]:
-        """The cohort that counts, as the selector is told, and what is learnt of attendance."""
+    def survived(self, selector: Selector, cohort: Cohort, attendance: Attendance) -> Survived:
+        """Those who answered, as the selector is told, and what is learnt of attendance."""
         round, n = selector.round, len(selector.federation)
         up = self.answering.available(n, round, stream(selector.seed, "dropouts", round))
         ended = complete(
@@ -62,6 +69,5 @@ class DropOuts(Checked):
             lambda asked: asked if up is None else np.intersect1d(asked, up),
             stream(selector.seed, "replace", round),
         )
-        kept = ended.cohort if ended.filled >= self.quorum else Cohort.empty()
-        selector.amend(kept)
-        return kept, ended.attendance
+        selector.amend(ended.cohort)
+        return Survived(ended.cohort, ended.attendance, ended.void(self.quorum))
