@@ -75,10 +75,13 @@ def checked(loaded: object) -> SchemeClass:
     if not (inspect.isclass(loaded) and issubclass(loaded, Scheme)):
         raise BadInput(f"{loaded!r} is not a class of schemes: derive it from fedcohort.Scheme.")
     if not is_dataclass(loaded):
-        raise BadInput(
-            f"{loaded.__name__} is not a dataclass: write @dataclass(frozen=True) above the class."
-        )
+        raise BadInput(not_a_dataclass(loaded))
     return loaded
+
+
+def not_a_dataclass(cls: type) -> str:
+    """What to say of a class whose decorator was forgotten."""
+    return f"{cls.__name__} is not a dataclass: write @dataclass(frozen=True) above the class."
 
 
 def reason(error: Exception, file: str | None) -> str:

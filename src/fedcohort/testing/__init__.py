@@ -24,7 +24,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,8 @@ from fedcohort.core.parameters import (
     constraints,
 )
 from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.schemes import schemes
+from fedcohort.schemes import find, not_a_dataclass, schemes
+from fedcohort.schemes import scheme as scheme_by_word
 from fedcohort.selector import Selector
 from fedcohort.testing import claims, conduct
 from fedcohort.testing.claims import NotApplicable
@@ -123,6 +124,7 @@ CHECKS: Mapping[str, claims.Check] = {
     "moments": claims.check_moments,
     "cohorts": conduct.check_cohorts,
     "signals": conduct.check_signals,
+    "answers": conduct.check_answers,
     "pure": conduct.check_pure,
     "arrival": conduct.check_arrival,
     "equivariant": conduct.check_equivariant,
@@ -147,8 +149,9 @@ def check_scheme(
     Parameters
     ----------
     scheme
-        A name, a class, or a scheme with its parameters. Numbers are made small enough for
-        small federations; a class or a name stands for all of its variants.
+        A name, a class, or a scheme with its parameters (``"md:m=2"`` is one, too). Numbers
+        are made small enough for small federations; a class or a name alone stands for all of
+        its variants.
     answer
         How clients answer questions, where a signal cannot be measured on a client made of
         random numbers: a function ``Ask -> array``.
@@ -158,7 +161,8 @@ def check_scheme(
         Raise `CheckFailed` at the first failure instead of telling it.
     """
     run = partial(run_check, scheme=scheme, answer=answer, federations=federations, stop=stop)
-    return tuple(run(name) for name in CHECKS)
+    usable = is_dataclass(_subject(scheme))  # else nothing more can be said of it
+    return tuple(run(name) for name in (CHECKS if usable else ["declaration"]))
 
 
 def run_check(
@@ -174,7 +178,11 @@ def run_check(
     ran, silent = 0, ""
     where = federations or {k: Federation.from_sizes(sizes) for k, sizes in FEDERATIONS.items()}
     varied = frozenset(federations or VARIED)
-    for case, federation, variant in _cases(name, scheme, where, varied):
+    subject = _subject(scheme)
+    if not is_dataclass(subject):
+        detail = not_a_dataclass(subject if isinstance(subject, type) else type(subject))
+        return _failed(name, detail, begun, stop)
+    for case, federation, variant in _cases(name, subject, where, varied):
         try:
             with warnings.catch_warnings():  # what a scheme defines, it may warn of
                 warnings.simplefilter("ignore", FedcohortWarning)
@@ -186,12 +194,24 @@ def run_check(
             silent = silent or f"refused '{case}': {refusal}"
         except Exception as error:  # a crash is a failure like any other
             kind = "" if isinstance(error, FedcohortError) else f"{type(error).__name__}: "
-            detail = f"On '{case}': {kind}{error}"
-            if stop:
-                raise CheckFailed(detail) from error
-            return Result(name, False, detail, time.perf_counter() - begun)
+            return _failed(name, f"On '{case}': {kind}{error}", begun, stop, error)
     detail = f"{ran} cases" if ran else silent
     return Result(name, True, detail, time.perf_counter() - begun, applies=ran > 0)
+
+
+def _failed(
+    name: str, detail: str, begun: float, stop: bool, cause: Exception | None = None
+) -> Result:
+    if stop:
+        raise CheckFailed(detail) from cause
+    return Result(name, False, detail, time.perf_counter() - begun)
+
+
+def _subject(scheme: Subject) -> Scheme[Any] | type[Scheme[Any]]:
+    """A name alone stands for the class, hence for all of its variants."""
+    if not isinstance(scheme, str):
+        return scheme
+    return scheme_by_word(scheme) if ":" in scheme else find(scheme)
 
 
 def _cases(
@@ -215,10 +235,11 @@ def variants(subject: Subject, eligible: int, n: int) -> Iterator[Callable[[], S
     A scheme that was given with its parameters stands for itself alone.
     """
     cls: type[Scheme[Any]]
-    if isinstance(subject, Scheme):
-        cls, given = type(subject), dict(subject.parameters)
+    known = _subject(subject)
+    if isinstance(known, Scheme):
+        cls, given = type(known), dict(known.parameters)
     else:
-        cls, given = (schemes()[subject] if isinstance(subject, str) else subject), {}
+        cls, given = known, {}
     base = _arguments(cls, given, eligible, n)
     yield partial(cls.build, **base)
     if given:

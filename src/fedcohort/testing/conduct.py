@@ -1,8 +1,8 @@
 """How every scheme must behave, whatever it claims: the second half of the checks.
 
 Deciding changes nothing, the same seed gives the same cohorts everywhere, names and arrival
-order do not matter, only available clients are chosen, only declared signals are asked, and
-parameters outside their declared ranges are refused in one sentence.
+order do not matter, only available clients are chosen, only declared signals are asked, silent
+clients do no harm, and parameters outside their declared ranges are refused in one sentence.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fedcohort.core.errors import (
     BadParameter,
     CannotAsk,
     CheckFailed,
+    FedcohortError,
     TooImprecise,
     UndeclaredSignal,
     UnknownName,
@@ -32,6 +33,7 @@ from fedcohort.core.parameters import Labels, Maybe, constraints
 from fedcohort.core.scheme import Citation, Moment, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
+from fedcohort.selector import Selector
 from fedcohort.testing.claims import NotApplicable, same_law
 from fedcohort.testing.replay import elsewhere, fingerprint, first_cohorts
 from fedcohort.theory.trial import SETTLED, Trial
@@ -39,6 +41,14 @@ from fedcohort.theory.trial import SETTLED, Trial
 ROUNDS = 2 * SETTLED
 DRAWS = 3
 """Cohorts drawn for each set of available clients."""
+SPOILT = (
+    ("every other answer is NaN", np.nan, 2),
+    ("all answers are NaN", np.nan, 1),
+    ("every other answer is infinite", np.inf, 2),
+    ("all answers are infinite", np.inf, 1),
+    ("all answers are minus infinity", -np.inf, 1),
+)
+"""(what happens, the answer, of every so many clients asked)."""
 
 
 def check_declaration(
@@ -302,6 +312,41 @@ def check_signals(
         if _asks(talk(), trial):
             _refused(UndeclaredSignal, talk(), trial.answer, frozenset(), f"{scheme}.{where}")
             _refused(CannotAsk, talk(), None, scheme.asks, f"{scheme}.{where}")
+
+
+def check_answers(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """A client that is silent (NaN, as transports fill in) or overflows is no reason to crash.
+
+    With some or all answers like that, a scheme chooses a cohort or says in one sentence why
+    it cannot.
+    """
+    if not scheme.asks:
+        raise NotApplicable("it asks nobody")
+    trial = Trial.of(scheme, federation, answer)
+    for what, value, step in SPOILT:
+
+        def spoilt(ask: Ask, value: float = value, step: int = step) -> Array:
+            rows = np.array(trial.answer(ask), dtype=np.float64)
+            rows[::step] = value
+            return rows
+
+        selector = Selector(scheme, federation, seed=1, ask=spoilt)
+        try:
+            for round in range(SETTLED):
+                cohort = selector.select()
+                _check_cohort(trial, round, cohort, None)
+                selector.observe(trial.replies(cohort))
+        except CheckFailed as error:
+            raise CheckFailed(f"Where {what}: {error}") from None
+        except FedcohortError:
+            continue  # refused in one sentence, which is fine
+        except Exception as error:
+            kind = type(error).__name__
+            raise CheckFailed(
+                f"{scheme}: where {what}, select() ends in {kind}: {error}"
+            ) from error
 
 
 def _asks(talk: Any, trial: Trial) -> bool:
