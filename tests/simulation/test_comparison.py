@@ -10,7 +10,8 @@ import pytest
 from fedcohort import Comparison, LocalWork, compare, scheme
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, InUse
 from fedcohort.simulation import Quadratic
-from fedcohort.simulation.comparison import _claimed, labelled
+from fedcohort.simulation.comparison import labelled
+from fedcohort.simulation.runfolder import claimed
 
 TASK = Quadratic([[float(i), 1.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
 WORK = LocalWork(steps=1, batch=None, lr=0.1)
@@ -88,7 +89,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:
-    with _claimed(tmp_path / "run", {"schemes": {}, "seeds": []}), pytest.raises(InUse):
+    with claimed(tmp_path / "run", {"schemes": {}, "seeds": []}), pytest.raises(InUse):
         run(tmp_path / "run")
 
 

@@ -1,0 +1,199 @@
+"""The folder of a comparison: whose it is, what it was made with, one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
+from fedcohort.simulation.tasks import Task
+
+SETTINGS = "settings.json"
+LOCK = ".lock"
+BUSY = ".busy"
+"""Held, where the system has no file locks, by being there."""
+FINGERPRINT = "fingerprint"
+MAY_DIFFER = {"schemes", "seeds", "command", "target"}
+"""Schemes and seeds may be added; command and target decide no run."""
+
+
+def run_file(place: Path, label: str, seed: int) -> Path:
+    """Where one run is kept."""
+    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", label)[:80]
+    if slug != label:  # two labels must not share a file
+        slug += f"-{hashlib.blake2b(label.encode(), digest_size=4).hexdigest()}"
+    return place / f"{slug}--seed-{seed}.npz"
+
+
+def fingerprint(task: Task) -> str:
+    """A digest of a task: its class, its first model, and all numbers and arrays it shows.
+
+    What an attribute with a leading underscore holds does not count: it may be a cache.
+
+    >>> from fedcohort.simulation import Quadratic
+    >>> fingerprint(Quadratic([[0.0], [1.0]])) == fingerprint(Quadratic([[0.0], [2.0]]))
+    False
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    known = {name: value for name, value in vars(task).items() if not name.startswith("_")}
+    common = {name: getattr(task, name) for name in ("name", "sizes", "importance", "dimension")}
+    first = np.asarray(task.initial(0))
+    for name, value in sorted({**known, **common, "initial(0)": first}.items()):
+        _add(digest, name, value)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, name: str, value: object) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{name}: {value.dtype.str} {value.shape} ".encode())
+        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            _add(digest, f"{name}.{field.name}", getattr(value, field.name))
+    elif isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            _add(digest, f"{name}[{i}]", part)
+    elif isinstance(value, str | int | float | None):
+        digest.update(f"{name}: {value!r} ".encode())
+
+
+def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to be kept with the runs, those that are there included; nothing is written.
+
+    A folder with finished runs of another comparison is refused, and so is one that holds
+    something else. A folder without a finished run may become any comparison's.
+    """
+    kept: dict[str, Any] = json.loads(json.dumps(dict(facts), allow_nan=False))
+    if not (place / SETTINGS).is_file():
+        if place.is_dir() and any(path.name not in {LOCK, BUSY} for path in place.iterdir()):
+            raise BadInput(f"The folder '{place}' is not empty and is no run folder; take another.")
+        return kept
+    if not any(place.glob("*.npz")):
+        return kept
+    old = read_settings(place)
+    have = {
+        label: scheme
+        for label, scheme in old["schemes"].items()
+        if any(run_file(place, label, seed).is_file() for seed in old["seeds"])
+    }
+    _same_or_refuse(place, old, have, kept)
+    kept["schemes"] = {**have, **kept["schemes"]}
+    kept["seeds"] = sorted({*old["seeds"], *kept["seeds"]})
+    return kept
+
+
+def read_settings(place: Path) -> dict[str, Any]:
+    """The settings of a run folder."""
+    path = place / SETTINGS
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict) and isinstance(found["schemes"], dict):
+            return {"seeds": [], **found}
+    except (ValueError, KeyError):  # no JSON, no text, or of something else
+        pass
+    raise BadCheckpoint(f"'{path}' is damaged; take another folder, or delete '{place}'.")
+
+
+@contextlib.contextmanager
+def claimed(place: Path, facts: Mapping[str, Any]) -> Iterator[None]:
+    """The run folder, for this process alone; refused if it holds another comparison."""
+    place.mkdir(parents=True, exist_ok=True)
+    with _alone(place):
+        text = json.dumps(agreed(place, facts), indent=2)
+        (place / SETTINGS).write_text(text, encoding="utf-8")
+        yield
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """The only writer. The lock ends with the process; without file locks, a file is left."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        with _busy(place):
+            yield
+        return
+    with (place / LOCK).open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse(f"Another process is writing to the run folder '{place}'.") from None
+        yield
+
+
+@contextlib.contextmanager
+def _busy(place: Path) -> Iterator[None]:
+    mark = place / BUSY
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        raise InUse(
+            f"Another process is writing to the run folder '{place}'; if none is, one was killed: "
+            f"delete '{mark}'."
+        ) from None
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _same_or_refuse(
+    place: Path, old: Mapping[str, Any], have: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    for key in sorted({*old, *new} - MAY_DIFFER - {FINGERPRINT}):
+        if old.get(key) != new.get(key):
+            entry, was, now = _difference(key, old.get(key), new.get(key))
+            raise BadInput(
+                f"The run folder '{place}' was made with {entry} = {was}, now it is {now}; take "
+                "another folder, or delete it."
+            )
+    for label, scheme in new["schemes"].items():
+        if have.get(label, scheme) != scheme:
+            raise BadInput(
+                f"The run folder '{place}' holds {label} as {have[label]}, now it is {scheme}; "
+                "take another folder, or delete it."
+            )
+    if FINGERPRINT not in old and "problem" in old:
+        return  # an older version noted the data in words only
+    if old.get(FINGERPRINT) != new.get(FINGERPRINT):
+        why = "of another task" if FINGERPRINT in old else "without a note of their data"
+        raise BadInput(
+            f"The run folder '{place}' holds runs {why} (clients, data or model differ from those "
+            "given now, or may); take another folder, or delete it."
+        )
+
+
+def _difference(name: str, old: object, new: object) -> tuple[str, str, str]:
+    """The innermost entry that differs: its name, the old and the new value."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        parts = [(key, old.get(key), new.get(key)) for key in sorted({*old, *new})]
+    elif isinstance(old, str) and isinstance(new, str):  # Name(setting=value, ...)
+        parts = _settings_of(old, new)
+    else:
+        parts = []
+    for part in parts:
+        if part[1] != part[2]:
+            return _difference(*part)
+    was, now = ("not given" if value is None else str(value) for value in (old, new))
+    return name, was, now
+
+
+def _settings_of(old: str, new: str) -> list[tuple[str, object, object]]:
+    """The settings in two texts such as ``Sgd(eta_g=1.0, momentum=0.0)``, where both have them."""
+    both = [re.fullmatch(r"(\w+)\((.*)\)", text) for text in (old, new)]
+    if None in both or both[0][1] != both[1][1]:  # type: ignore[index]
+        return []
+    was, now = (
+        dict(pair.partition("=")[::2] for pair in found[2].split(", "))  # type: ignore[index]
+        for found in both
+    )
+    return [(key, was[key], now[key]) for key in was] if was.keys() == now.keys() else []
