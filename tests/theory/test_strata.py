@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from fedcohort import Federation
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.shares import Shares
 from fedcohort.designs import Rows, Simple, Stratified
 from fedcohort.maths.inclusion import sequential_inclusion
@@ -43,6 +44,38 @@ def test_golden_inclusion_of_sequential_draws_is_not_proportional():
     assert printed == F(22, 15)  # line 15 without replacement: biased by -1/30 as well
     weights = OMEGA / np.array(inclusion)
     assert weights.tolist() == [F(6, 25), F(3, 11), F(6, 17), F(1, 5), F(3, 5)]
+
+
+def sequences(strata, draws):
+    """All outcomes (chance, clients) of drawing one after the other, in proportion to NORMS."""
+    outcomes = [(F(1), ())]
+    for mine, m_h in zip(strata, draws, strict=True):
+        inside = []
+        for order in permutations(mine, m_h):
+            chance, left = F(1), sum(NORMS[i] for i in mine)
+            for i in order:
+                chance, left = chance * F(NORMS[i], left), left - NORMS[i]
+            inside.append((chance, order))
+        outcomes = [(p * q, a + b) for p, a in outcomes for q, b in inside]
+    return outcomes
+
+
+@pytest.mark.parametrize(
+    ("printed", "mean", "variance"),
+    [(False, F(3, 2), F(72027, 93500)), (True, F(22, 15), F(173, 300))],
+    ids=["Horvitz-Thompson", "line 15 of the paper"],
+)
+def test_golden_moments_of_sequential_draws(printed, mean, variance):
+    """Drawn without replacement: weights 1/inclusion are unbiased, those of line 15 are not."""
+    inclusion = [*sequential_inclusion([1, 2, 3], 2), *sequential_inclusion([1, 1], 1)]
+    weights = OMEGA * F(5, 3) if printed else OMEGA / np.array(inclusion)
+    outcomes = [
+        (chance, sum(weights[i] * X[i] for i in clients))
+        for chance, clients in sequences([[0, 1, 2], [3, 4]], DRAWS)
+    ]
+    assert sum(chance for chance, _ in outcomes) == 1
+    assert sum(chance * value for chance, value in outcomes) == mean
+    assert sum(chance * (value - mean) ** 2 for chance, value in outcomes) == variance
 
 
 def stratified(federation: Federation, labels, draws, norms=None) -> Stratified:
@@ -83,32 +116,6 @@ def test_the_formulas_are_the_variance_of_all_outcomes_of_the_designs():
     assert hurwitz.aggregate_variance(x) == pytest.approx(1.07)
     simple = Simple(federation.shares, 2)
     assert exact_variance(simple, X) == simple_random_variance(X, 2, OMEGA)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "deviations", "m", "proportional", "by_variance"),
-    [
-        ([10, 30, 60], [F(5), F(1), F(1, 2)], 20, F(59, 400), F(59, 400)),
-        ([4, 6, 10], [F(3), F(1), F(1)], 6, F(13, 30), F(13, 30)),
-        ([2, 8, 10], [F(10), F(1), F(1)], 8, F(109, 80), F(109, 80)),
-    ],
-)
-def test_golden_allocation_by_variance_gains_nothing(
-    sizes, deviations, m, proportional, by_variance
-):
-    """V without the finite population correction, m_h not rounded."""
-    n, squares = sum(sizes), [s**2 for s in deviations]
-
-    def variance(shares):
-        draws = [m * F(share) / sum(shares) for share in shares]
-        return sum(
-            F(N_h, n) ** 2 * s / m_h for N_h, s, m_h in zip(sizes, squares, draws, strict=True)
-        )
-
-    assert variance(sizes) == proportional
-    assert variance([N_h * s for N_h, s in zip(sizes, squares, strict=True)]) == by_variance
-    neyman = variance([N_h * s for N_h, s in zip(sizes, deviations, strict=True)])
-    assert neyman < proportional
 
 
 def test_equation_7_needs_its_second_sum():
@@ -172,6 +179,32 @@ def test_one_client_one_stratum_and_everybody():
     assert hansen_hurwitz_variance([0.0, 0.0], [0, 0], [1], [0.0, 0.0]) == 0.0
 
 
+def test_importance_alone_is_one_stratum_of_the_design():
+    federation = Federation.from_sizes([1, 2, 3, 1, 3])
+    x = X.astype(float)
+    found = theorem_1(x, LABELS, 3, federation.importance)
+    lengths = np.abs(federation.importance * x)
+    hurwitz = Rows.hansen_hurwitz(Shares.of_floats(lengths), federation.shares, 3)
+    assert found.importance == pytest.approx(hurwitz.aggregate_variance(x))
+
+
+def test_measure_says_what_lengths_and_deviations_are_those_of():
+    found = {
+        measure: theorem_1(X.astype(float), LABELS, 3, OMEGA.astype(float), measure)
+        for measure in ("contribution", "update")
+    }
+    x, p, lengths = X.astype(float), OMEGA.astype(float), np.abs(X.astype(float))
+    alone = hansen_hurwitz_variance(x, [0] * 5, [3], lengths, p)
+    assert found["update"].importance == pytest.approx(alone)
+    assert found["contribution"].importance < alone  # the best chances there are
+    assert found["contribution"].reallocated <= found["update"].reallocated
+    assert found["contribution"].random == found["update"].random
+    for x, labels in list(populations(5)):
+        assert theorem_1(x, labels, 4) == theorem_1(x, labels, 4, measure="update")
+    with pytest.raises(BadParameter, match="'measure' parameter of theorem_1 must be one of"):
+        theorem_1(X, LABELS, 3, measure="length")
+
+
 def test_bad_strata_are_refused():
     with pytest.raises(BadInput, match="none of them empty"):
         stratified_variance([1.0, 2.0], [0, 2], [1, 1])
@@ -179,3 +212,66 @@ def test_bad_strata_are_refused():
         stratified_variance([1.0, 2.0], [0, 1], [2])
     with pytest.raises(BadInput, match="never drawn"):
         hansen_hurwitz_variance([1.0, 2.0], [0, 0], [1], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("m", [0, 4, 1.5, True, -1])
+def test_draws_that_cannot_be_are_refused(m):
+    x, labels = [1.0, 2.0, 5.0], [0, 0, 0]
+    for function in (
+        lambda: simple_random_variance(x, m),
+        lambda: gain_of_strata(x, labels, m),
+        lambda: theorem_1(x, labels, m),
+    ):
+        with pytest.raises(BadParameter, match=r"'m' parameter of .* must be an int in \[1, 3\]"):
+            function()
+
+
+def test_theorem_1_needs_a_draw_for_each_stratum():
+    with pytest.raises(BadParameter, match=r"an int in \[2, 3\]"):
+        theorem_1([1.0, 2.0, 5.0], [0, 0, 1], 1)
+
+
+GOOD = {"x": [1.0, 2.0, 5.0], "labels": [0, 0, 1], "draws": [1, 1], "norms": [1.0, 1.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": [1.0, np.nan, 0.0]}, "'x' must be an array of real numbers without NaN"),
+        ({"x": ["a", "b", "c"]}, "'x' must be an array of real numbers"),
+        ({"x": [[1.0], [1.0, 2.0], [0.0]]}, "'x' must be an array of real numbers"),
+        ({"x": [1j, 0, 0]}, "'x' must be an array of real numbers"),
+        ({"x": np.ones((3, 1, 1))}, r"'x' must be \(N, d\) or \(N,\)"),
+        ({"x": []}, r"got shape \(0,\)"),
+        ({"labels": [0, 0]}, "'labels' must have one number for each of 3 clients"),
+        ({"labels": [0, 0.5, 1]}, "'labels' must give every client a stratum 0, 1"),
+        ({"labels": [0, 0, -1]}, "'labels' must not be negative; got -1"),
+        ({"labels": [0, 1, 10**12]}, "'labels' must give every client a stratum 0, 1"),
+        ({"draws": [1, 1.9]}, "'draws' must be an int of at least one for each stratum"),
+        ({"draws": [1, 0]}, r"for each stratum; got \[1, 0\]"),
+        ({"draws": 2}, "for each stratum; got 2"),
+        ({"norms": [1.0, 1.0]}, "'norms' must have one number for each of 3 clients"),
+        ({"norms": [1.0, -1.0, 3.0]}, r"'norms' must not be negative; got -1\.0"),
+        ({"norms": [1.0, np.inf, 3.0]}, "'norms' must be an array of real numbers without NaN"),
+        ({"importance": [0.5, 0.5]}, "'importance' must have one number for each of 3"),
+        ({"importance": [-0.5, 0.5, 1.0]}, "'importance' must not be negative"),
+        ({"importance": [1.0, 2.0, 3.0]}, "'importance' must sum to 1; got 6"),
+    ],
+)
+def test_malformed_input_is_refused_in_one_sentence(change, message):
+    for function in (hansen_hurwitz_variance, printed_weights):
+        function(**GOOD)
+        with pytest.raises(BadInput, match=message):
+            function(**GOOD | change)
+
+
+def test_more_draws_than_clients_need_replacement():
+    x, labels = [0.0, 2.0, 10.0, 10.0], [0, 0, 1, 1]
+    with pytest.raises(BadInput, match=r"at most the clients of each stratum, \[2, 2\]"):
+        stratified_variance(x, labels, [4, 1])
+    assert hansen_hurwitz_variance(x, labels, [4, 1], [1, 1, 1, 1]) > 0
+
+
+def test_one_client_gains_nothing():
+    assert gain_of_strata([1.0], [0], 1) == 0.0
+    assert gain_of_strata([F(1)], [0], 1) == 0
