@@ -9,14 +9,13 @@ client may own several segments; a draw from distribution k is a point of its st
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Ints = NDArray[np.int64]
 """64-bit integers, or Python integers (dtype object) where 64 bits would overflow."""
-Order = Literal["paper", "authors"]
 
 
 def exact_masses(sizes: ArrayLike, m: int) -> Ints:
@@ -45,14 +44,16 @@ def split_large(masses: Ints, capacity: int) -> tuple[Ints, Ints]:
     return masses // capacity, masses % capacity
 
 
-def pour(groups: ArrayLike, masses: Ints, m: int, order: Order = "paper") -> tuple[Ints, Ints]:
+def pour(groups: ArrayLike, masses: Ints, m: int) -> tuple[Ints, Ints]:
     """Fill m distributions with groups of similar clients.
 
     1. A client of mass >= M fills floor(m n_i / M) distributions alone; the rest of it takes
        part below. (In the paper's text; the authors' code loses it, hence is biased.)
-    2. The heaviest groups become one distribution each.
-    3. The clients of the other groups are poured into the room that is left, one distribution
-       after the other, split where necessary.
+    2. The heaviest groups become one distribution each, by decreasing mass.
+    3. The clients of the other groups, in the same order, are poured into the room that is left,
+       one distribution after the other, split where necessary. Ties by group number, clients of
+       a group by index. (The authors' code lists and pours by increasing mass, and shuffles the
+       clients of a group: other distributions, the same promise.)
 
     Every distribution sums to exactly M and every client to exactly m n_i, so the weights of a
     draw are unbiased (Proposition 1).
@@ -66,10 +67,6 @@ def pour(groups: ArrayLike, masses: Ints, m: int, order: Order = "paper") -> tup
         m n_i of `exact_masses`. # (n,)
     m
         Number of distributions; M is the total mass divided by m.
-    order
-        ``"paper"``: groups by decreasing mass, kept and poured in that order; ``"authors"``:
-        the same groups are kept, but listed and poured by increasing mass. Ties by group
-        number, clients of a group by index (the authors shuffle them).
 
     Returns
     -------
@@ -91,11 +88,9 @@ def pour(groups: ArrayLike, masses: Ints, m: int, order: Order = "paper") -> tup
     labels = np.asarray(groups, dtype=np.int64)
     if labels.shape != masses.shape or np.any(labels < 0):
         raise ValueError(f"groups must be {masses.size} numbers >= 0, got shape {labels.shape}")
-    if order not in get_args(Order):
-        raise ValueError(f"order must be one of {get_args(Order)}, got {order!r}")
     full, rest = split_large(masses, capacity)
     alone = np.repeat(np.arange(masses.size), full.astype(np.int64))  # (dedicated,)
-    rank, kept = _ranked_groups(labels, rest, m - alone.size, capacity, order)
+    rank, kept = _ranked_groups(labels, rest, m - alone.size, capacity)
     sequence = np.argsort(rank[labels], kind="stable")
     sequence = sequence[rest[sequence] > 0]
     stays = rank[labels[sequence]] < kept
@@ -118,9 +113,7 @@ def _capacity(masses: Ints, m: int) -> int:
     return capacity
 
 
-def _ranked_groups(
-    labels: Ints, rest: Ints, rows: int, capacity: int, order: Order
-) -> tuple[Ints, int]:
+def _ranked_groups(labels: Ints, rest: Ints, rows: int, capacity: int) -> tuple[Ints, int]:
     """The place of each group in the order of filling, and how many of them become rows."""
     count = int(labels.max()) + 1
     weight = np.zeros(count, dtype=rest.dtype)
@@ -131,13 +124,9 @@ def _ranked_groups(
             f"groups must weigh at most {capacity}, group {heaviest} weighs {weight[heaviest]}; "
             "cut the tree by the remainders of split_large"
         )
-    by_mass = np.argsort(-weight if order == "paper" else weight, kind="stable")
-    kept = min(rows, count)
-    if order == "authors":  # the heaviest come last
-        by_mass = np.concatenate([by_mass[count - kept :], by_mass[: count - kept]])
     rank = np.empty(count, dtype=np.int64)
-    rank[by_mass] = np.arange(count)
-    return rank, kept
+    rank[np.argsort(-weight, kind="stable")] = np.arange(count)
+    return rank, min(rows, count)
 
 
 def _fill(amounts: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
