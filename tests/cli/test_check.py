@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from importlib import import_module
 
 import pytest
@@ -57,3 +59,29 @@ def test_bad_words_are_refused(word: str, error: type[Exception], message: str) 
 
 def test_help_shows_how_settings_are_given() -> None:
     assert "hcsfed:weights=paper" in CliRunner().invoke(app(), ["check", "--help"]).output
+
+
+def test_what_has_nothing_to_say_is_not_counted_as_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    rows = check("md")
+    counts = Counter(str(row["outcome"]) for row in rows)
+    assert set(counts) == {"ok", "–"}
+    shown = CliRunner().invoke(app(), ["check", "md"]).output
+    assert f"{counts['ok']} checks passed, 0 failed, {counts['–']} have nothing to say" in shown
+    assert re.search(r"exactly-m +– +not claimed", shown)
+
+
+def test_the_same_complaint_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [
+        Result("a", False, "On 'equal': it is wrong [b] here", 0.0),
+        Result("b", False, "On 'skewed': it is wrong [b] here", 0.0),
+        Result("c", False, "On 'equal': another", 0.0),
+    ]
+    monkeypatch.setattr(
+        import_module("fedcohort.cli.check"), "check_scheme", lambda subject, stop: results
+    )
+    done = CliRunner().invoke(app(), ["check", "md"])
+    assert done.exit_code == 1
+    assert done.output.count("it is wrong [b] here") == 1
+    assert done.output.count("as above") == 1
+    assert "another" in done.output

@@ -22,7 +22,8 @@ from fedcohort.core import (
     Whole,
 )
 from fedcohort.core.errors import BadInput, CheckFailed, UnknownName
-from fedcohort.testing import CHECKS, check_scheme, run_check, variants
+from fedcohort.selector import Selector
+from fedcohort.testing import CHECKS, Result, check_scheme, run_check, variants
 
 PAPER = Citation("Nobody", "A defect", "Nowhere", 2000)
 
@@ -121,3 +122,33 @@ def test_a_word_with_settings_stands_for_itself_alone() -> None:
     assert alone().parameters["ties"] == "index"
     with pytest.raises(UnknownName, match="Did you mean 'md'"):
         check_scheme("mdd")
+
+
+@dataclass(frozen=True)
+class Bare(Scheme[NoState]):
+    """Returns positions where a cohort is expected."""
+
+    name: ClassVar[str] = "bare"
+    paper: ClassVar[Citation] = PAPER
+
+    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Any:
+        return federation.present[:1]
+
+
+def test_the_end_of_select_is_a_cohort_or_a_design() -> None:
+    sentence = "select() must end in a Cohort or a Design; got ndarray."
+    failed = [result for result in check_scheme(Bare) if not result.passed]
+    assert len(failed) > 5
+    assert all(result.detail.endswith(sentence) for result in failed)
+    with pytest.raises(BadInput, match="must end in a Cohort or a Design; got ndarray"):
+        Selector(Bare(), Federation.from_sizes([1, 2]), seed=0).select()
+
+
+def test_a_result_is_one_readable_line() -> None:
+    assert str(Result("pure", True, "6 cases", 0.1)) == "ok      pure               6 cases"
+    assert Result("pure", False, "it is not", 0.1).outcome == "FAILED"
+    assert Result("unbiased", True, "not claimed", 0.1, applies=False).outcome == "–"
+
+
+def test_a_scheme_that_is_not_installed_is_resumed_as_well() -> None:
+    assert run_check("resume", Careful).applies

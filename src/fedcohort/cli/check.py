@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fedcohort.cli.words import find_scheme, parse_scheme
 from fedcohort.schemes import schemes
@@ -33,7 +35,7 @@ def check(
     """Run every check on a scheme: claims by enumeration, purity, state, bad input."""
     subjects = {word: _subject(word) for word in names or schemes()}
     results = [
-        {"scheme": word, **asdict(result)}
+        {"scheme": word, **asdict(result), "outcome": result.outcome}
         for word, subject in subjects.items()
         for result in check_scheme(subject, stop=False)
     ]
@@ -41,14 +43,30 @@ def check(
     if as_json:
         print(json.dumps(results, indent=2))
     else:
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for column in ("scheme", "check", "result", "detail"):
-            table.add_column(column, overflow="fold")
-        for row in results:
-            result = "[green]ok[/]" if row["passed"] else "[red]FAILED[/]"
-            table.add_row(row["scheme"], row["name"], result, row["detail"])
-        console = Console()
-        console.print(table)
-        console.print(f"{len(results) - len(failed)} checks passed, {len(failed)} failed.")
+        _print(results)
     if failed:
         raise typer.Exit(1)
+
+
+COLOURS = {"ok": "green", "FAILED": "red", "–": "dim"}
+
+
+def _print(results: list[dict[str, Any]]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("scheme", "check", "result", "detail"):
+        table.add_column(column, overflow="fold")
+    told = set()
+    for row in results:
+        complaint = (row["scheme"], row["detail"].partition(": ")[2])  # on whichever federation
+        detail = "as above" if complaint in told else row["detail"]
+        if row["outcome"] == "FAILED":
+            told.add(complaint)
+        cells = Text(row["outcome"], style=COLOURS[row["outcome"]]), Text(detail)
+        table.add_row(row["scheme"], row["name"], *cells)
+    console = Console()
+    console.print(table)
+    counts = Counter(row["outcome"] for row in results)
+    console.print(
+        f"{counts['ok']} checks passed, {counts['FAILED']} failed, "
+        f"{counts['–']} have nothing to say (–)."
+    )

@@ -84,7 +84,11 @@ Ending: TypeAlias = Cohort | Design
 
 def drawn(ending: Ending, rng: Any) -> Cohort:
     """The cohort that a conversation ended in."""
-    return ending.draw(rng) if isinstance(ending, Design) else ending
+    if isinstance(ending, Design):
+        return ending.draw(rng)
+    if isinstance(ending, Cohort):
+        return ending
+    raise BadInput(f"select() must end in a Cohort or a Design; got {type(ending).__name__}.")
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,8 @@ def check_cohorts(
         raise refused
 
 
-def _check_cohort(trial: Trial, round: int, cohort: object, available: Ints | None) -> None:
+def _check_cohort(trial: Trial, round: int, cohort: Cohort, available: Ints | None) -> None:
     who = f"{trial.scheme} in round {round}"
-    if not isinstance(cohort, Cohort):
-        raise CheckFailed(f"{who}: select() gives a {type(cohort).__name__}, not a Cohort.")
     here = trial.federation.among(available).present
     strangers: list[int] = np.setdiff1d(cohort.clients, here).tolist()
     if strangers:
