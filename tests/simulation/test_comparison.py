@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +11,10 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, LocalWork, compare, scheme
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, InUse
-from fedcohort.simulation import Quadratic
+from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortError, InUse
+from fedcohort.simulation import Quadratic, Softmax
 from fedcohort.simulation.comparison import labelled
-from fedcohort.simulation.runfolder import claimed
+from fedcohort.simulation.runfolder import claimed, fingerprint
 
 TASK = Quadratic([[float(i), 1.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
 WORK = LocalWork(steps=1, batch=None, lr=0.1)
@@ -119,3 +122,141 @@ def test_bad_seeds(bad: Any) -> None:
 def test_labels_that_look_alike_do_not_share_a_file(tmp_path: Path) -> None:
     run(tmp_path / "run", {"a b": M3[0], "a_b": M3[1]}, seeds=1)
     assert Comparison.load(tmp_path / "run").labels == ("a b", "a_b")
+
+
+OTHER = Quadratic([[float(i), 2.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
+
+
+def test_another_task_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    with pytest.raises(BadInput, match="holds runs of another task"):
+        compare(OTHER, M3, rounds=5, seeds=2, jobs=1, work=WORK, folder=tmp_path / "run")
+
+
+def test_the_data_of_a_classifier_are_in_its_fingerprint() -> None:
+    x, y = np.eye(4), np.array([0, 1, 0, 1])
+
+    def task(clients: Any = ((0, 1), (2, 3)), x_test: Any = x) -> Softmax:
+        return Softmax(x, y, x_test, y, clients=[np.array(c) for c in clients], classes=2)
+
+    same = task()
+    same.updates(same.initial(0), np.arange(2), WORK, [np.random.default_rng(0)] * 2)  # caches
+    assert fingerprint(same) == fingerprint(task())
+    others = [task(((2, 1), (0, 3))), task(x_test=1 - x)]
+    assert len({fingerprint(each) for each in (same, *others)}) == 3
+
+
+def test_a_folder_of_an_older_version_is_told_by_its_words(tmp_path: Path) -> None:
+    known = tmp_path / "run" / "settings.json"
+    run(tmp_path / "run", settings={"problem": "digits"})
+    old = json.loads(known.read_text())
+    del old["fingerprint"]
+    known.write_text(json.dumps(old))
+    assert len(run(tmp_path / "run", settings={"problem": "digits"}).traces) == 4
+    assert "fingerprint" in json.loads(known.read_text())
+    del old["problem"]
+    known.write_text(json.dumps(old))
+    with pytest.raises(BadInput, match="without a note of their data"):
+        run(tmp_path / "run")
+
+
+def test_only_what_differs_is_named(tmp_path: Path) -> None:
+    run(tmp_path / "run", settings={"problem": {"data": "digits", "partition": "iid"}})
+    again = {"problem": {"data": "digits", "partition": "iid"}}
+    with pytest.raises(BadInput, match=r"was made with lr = 0\.1, now it is 0\.2;"):
+        run(tmp_path / "run", settings=again, work=LocalWork(steps=1, batch=None, lr=0.2))
+    with pytest.raises(BadInput, match="was made with data = digits, now it is mnist;"):
+        run(tmp_path / "run", settings={"problem": {"data": "mnist", "partition": "iid"}})
+    with pytest.raises(BadInput, match=r"evaluate_every = not given, now it is 2;"):
+        run(tmp_path / "run", settings=again, evaluate_every=2)
+
+
+def test_a_folder_without_a_finished_run_may_be_claimed_anew(tmp_path: Path) -> None:
+    with claimed(tmp_path / "run", {"schemes": {"md": "md(m=1)"}, "seeds": [0], "rounds": 99}):
+        pass
+    assert len(run(tmp_path / "run").traces) == 4
+    with claimed(tmp_path / "run", json.loads((tmp_path / "run/settings.json").read_text())):
+        pass
+    more = [*M3, scheme("full")]
+    assert len(run(tmp_path / "run", more).traces) == 6
+
+
+def test_a_scheme_without_a_finished_run_may_change(tmp_path: Path) -> None:
+    def stop(done: int, total: int, trace: Any) -> None:
+        raise KeyboardInterrupt
+
+    run(tmp_path / "run", finished=stop, seeds=1)  # md only
+    out = run(tmp_path / "run", [M3[0], scheme("uniform", m=2)], seeds=1)
+    assert [str(trace.settings["parameters"]) for trace in out.traces] == ["{'m': 3}", "{'m': 2}"]
+
+
+def test_the_target_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    run(tmp_path / "run", settings={"target": 0.8, "command": "a"})
+    run(tmp_path / "run", settings={"target": 0.9, "command": "b"})
+    assert json.loads((tmp_path / "run/settings.json").read_text())["target"] == 0.9
+
+
+def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    (tmp_path / "run/settings.json").write_text("{")
+    with pytest.raises(BadCheckpoint, match="is damaged"):
+        run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("last", "sentence"),
+    [
+        (scheme("uniform", m=9), r"'m' parameter of uniform must be at most .* \(8\)"),
+        (scheme("pow-d", m=2, d=9), "'d' parameter of pow-d"),
+        (scheme("fedsampling", M=10_000, epsilon=0.1), "too uncertain"),
+    ],
+)
+def test_what_does_not_fit_is_found_before_the_first_run(
+    last: Any, sentence: str, tmp_path: Path
+) -> None:
+    done: list[Any] = []
+    with pytest.raises(FedcohortError, match=sentence):
+        run(tmp_path / "run", [M3[0], last], finished=lambda *run: done.append(run))
+    assert not done
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_upper_line_is_rehearsed_too(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be brought together"):
+        run(tmp_path / "run", centralised=5)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_warnings_of_workers_come_once(jobs: int) -> None:
+    uncertain = scheme("fedsampling", K=5, epsilon=0.5, when_imprecise="warn")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        run(schemes=[uncertain], seeds=3, jobs=jobs)
+    said = [str(each.message) for each in heard]
+    assert sum("too uncertain" in text for text in said) == 1
+    assert {each.filename for each in heard} == {__file__}
+    assert all(text.startswith("fedsampling: ") for text in said)
+    assert not any("when_imprecise" in text for text in said)
+
+
+@pytest.mark.parametrize("bad", [0, 1.5, None])
+def test_bad_jobs(bad: Any) -> None:
+    with pytest.raises(BadParameter, match="'jobs' parameter of compare"):
+        run(jobs=bad)
+
+
+def test_without_file_locks_a_file_marks_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    ours = claimed(tmp_path / "run", {"schemes": {}, "seeds": []})
+    with ours, pytest.raises(InUse, match=r"delete '.*\.busy'"):
+        run(tmp_path / "run")
+    assert len(run(tmp_path / "run").traces) == 4
+    assert not (tmp_path / "run" / ".busy").exists()
+
+
+def test_the_package_is_imported_without_file_locks() -> None:
+    code = "import sys; sys.modules['fcntl'] = None; import fedcohort, fedcohort.cli"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -273,11 +273,11 @@ def _guard(estimate: TotalEstimate, tolerance: float, when_imprecise: WhenImprec
     message = (
         f"The total is too uncertain: its relative standard error is {size}; {tolerance:.0%} is "
         f"allowed ({estimate.total:.0f} +- {estimate.standard_error:.0f}). Ask {needed} clients, "
-        "with a larger epsilon or a smaller threshold M, or pass when_imprecise='warn'."
+        "with a larger epsilon or a smaller threshold M"
     )
     if when_imprecise == "refuse":
-        raise TooImprecise(message)
-    warnings.warn(message, FedcohortWarning, stacklevel=3)
+        raise TooImprecise(f"{message}, or pass when_imprecise='warn'.")
+    warnings.warn(f"{message}.", FedcohortWarning, stacklevel=3)
 
 
 # -- from known sizes: theory ------------------------------------------------------------------

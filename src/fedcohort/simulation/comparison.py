@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import warnings
 from collections import Counter
@@ -219,17 +218,17 @@ class _Pool:
             for label, seed in units
         )
         for trace, heard in self._each(calls):
-            for kind, text in heard.items():
-                self._pass_on(trace.label, kind, text)
+            for line, text in heard.items():
+                self._pass_on(trace.label, line, text)
             yield trace
 
     def _each(self, calls: Iterator[Any]) -> Iterator[tuple[Trace, dict[str, str]]]:
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             yield from joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")(calls)
 
-    def _pass_on(self, label: str, kind: str, text: str) -> None:
-        if (label, kind) not in self.told:
-            self.told.add((label, kind))
+    def _pass_on(self, label: str, line: str, text: str) -> None:
+        if (label, line) not in self.told:
+            self.told.add((label, line))
             named = text.startswith(self.named[label].name)
             said = text if named else f"{label}: {text}"
             warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
@@ -256,7 +255,7 @@ def _unit(
     place: Path | None,
     options: Mapping[str, Any],
 ) -> tuple[Trace, dict[str, str]]:
-    """One run in a worker, and our warnings in it: one of each kind, whatever the numbers."""
+    """One run in a worker, and our warnings in it: one from each line, whatever its numbers."""
     if token not in _TASKS:
         _TASKS.clear()
         _TASKS[token] = task
@@ -265,11 +264,18 @@ def _unit(
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def keep(message: Any, category: type[Warning], *where: Any, **how: Any) -> None:
+        def keep(
+            message: Any,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            *rest: Any,
+            **how: Any,
+        ) -> None:
             if issubclass(category, FedcohortWarning):
-                heard.setdefault(re.sub(r"\d[\d.]*", "#", str(message)), str(message))
+                heard.setdefault(f"{filename}:{lineno}", str(message))
             else:
-                show(message, category, *where, **how)
+                show(message, category, filename, lineno, *rest, **how)
 
         warnings.simplefilter("always", FedcohortWarning)
         warnings.showwarning = keep
