@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core import store
-from fedcohort.core.errors import BadInput, BadParameter, InUse, TooFewClients
+from fedcohort.core import Citation, Cohort, Scheme, store
+from fedcohort.core.errors import BadInput, BadParameter, InUse, TooFewClients, UnknownName
 from fedcohort.server import Adam, Fault, Hajek, Memory, Nothing, Redraw
-from fedcohort.simulation import LocalWork, Quadratic
+from fedcohort.simulation import LocalWork, Quadratic, Random
+from fedcohort.simulation.failing import DropOuts
 
 pytest.importorskip("flwr")
 from flwr.app import (
@@ -220,6 +223,87 @@ def test_server_optimisers_and_estimators_are_ours() -> None:
     grid = flower.InProcessGrid(app(), N)
     _, theta = play(grid, fedcohort.scheme("md", m=4), rounds=6, **options)
     np.testing.assert_array_equal(theta, trace.model)
+
+
+def test_parts_of_the_server_may_be_named() -> None:
+    scheme = fedcohort.scheme("md", m=4)
+    options = {"server": Adam(), "estimator": Memory(), "dropouts": Nothing()}
+    _, expected = play(flower.InProcessGrid(app(), N), scheme, **options)
+    names = {"server": "adam", "estimator": "memory", "dropouts": "none"}
+    strategy, theta = play(flower.InProcessGrid(app(), N), scheme, **names)
+    np.testing.assert_array_equal(theta, expected)
+    assert strategy.dropouts == Nothing()
+    for part, kind in {"server": "optimiser", "estimator": "estimator", "dropouts": "rule"}.items():
+        with pytest.raises(UnknownName, match=f"{kind} named 'memroy'"):
+            flower.CohortStrategy("full", clients=N, **{part: "memroy"})
+
+
+@dataclass(frozen=True)
+class Scripted(Scheme[Any]):
+    """Always the same cohort: one outcome of a design."""
+
+    clients: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
+    name: ClassVar[str] = "scripted"
+    paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
+
+    def select(self, state, federation, moment, rng):
+        return Cohort.of(np.array(self.clients, dtype=np.int64), np.array(self.weights))
+
+
+@pytest.mark.parametrize("hidden", [set(), {1}])
+@pytest.mark.parametrize("how", ["plain", "memory"])
+@pytest.mark.parametrize("name", ["binomial", "md"])
+def test_the_expected_step_is_that_of_all_clients(name: str, how: str, hidden: set[int]) -> None:
+    """Over all outcomes of a draw, that nobody is drawn among them."""
+    three = Quadratic([[3.0], [6.0], [9.0]], sizes=[1, 2, 3])
+    clients = flower.client_app(flower.task_client(three, LocalWork(steps=1, lr=1.0, batch=None)))
+    there = [i for i in range(3) if i not in hidden]
+    federation = fedcohort.Federation.from_sizes([1, 2, 3]).among(there)
+    mean = 0.0
+    for chance, cohort in fedcohort.scheme(name, m=1).law(federation).enumerate():
+        script = Scripted(tuple(cohort.clients.tolist()), tuple(map(float, cohort.weights)))
+        strategy = flower.CohortStrategy(script, clients=3, seed=0, estimator=how)
+        session, grid = strategy.session, Coming(clients, 3)
+        arrays = wire.to_record({"theta": np.array([1.0])})
+        session.take(arrays)
+        session.look(grid, 3)  # all have come once
+        was = np.array([[7.0], [-4.0], [5.0]])
+        everyone = Cohort.of([0, 1, 2], 1.0)
+        _, session.memory = session.estimator.direction(
+            session.memory, everyone, everyone.clients, was
+        )
+        grid.hidden = hidden
+        messages = list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
+        strategy.aggregate_train(1, grid.send_and_receive(messages))
+        mean += float(chance) * float(session.theta[0] - 1.0)
+    updates = np.array([2.0, 5.0, 8.0])  # from 1, with a step of 1
+    assert mean == pytest.approx(float(federation.importance @ updates), abs=1e-12)
+
+
+@pytest.mark.parametrize("how", ["plain", "memory"])
+def test_rounds_in_which_nobody_is_drawn_are_those_of_the_simulator(how: str) -> None:
+    options = {"estimator": how, "server": "adam"}
+    scheme = fedcohort.scheme("binomial", m=1)
+    trace = fedcohort.simulate(task(), scheme, rounds=12, seed=3, work=WORK, **options)
+    strategy, theta = play(flower.InProcessGrid(app(), N), scheme, rounds=12, **options)
+    assert 0 in {len(cohort) for cohort in strategy.cohorts}
+    assert strategy.void == 0
+    np.testing.assert_array_equal(theta, trace.model)
+
+
+def test_with_nobody_there_the_model_stays() -> None:
+    scheme, grid = fedcohort.scheme("md", m=2), Coming(app(), N)
+    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, server="adam", estimator="memory")
+    arrays = flower.first_model(task(), 3)
+    for number, hidden in enumerate([set(), set(range(N))], 1):
+        grid.hidden = hidden
+        before = getattr(strategy.session, "theta", np.zeros(2))
+        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
+        new, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
+        assert (new is None) == bool(hidden)
+        assert np.array_equal(strategy.session.theta, before) == bool(hidden)
+        arrays = new
 
 
 def test_a_model_of_small_floats_keeps_its_types_and_a_precise_copy() -> None:
@@ -441,6 +525,26 @@ def test_the_weights_of_those_who_answer_are_corrected_or_left_as_the_user_wants
     assert nothing.cohorts[0].weights.sum() == pytest.approx(1 - 8 / 36)
 
 
+def test_void_rounds_with_memory_are_those_of_the_simulator() -> None:
+    """Below the quorum the model stays, but scheme and estimator remember what came."""
+    scheme = fedcohort.scheme("clustered-similarity", m=4)
+    up = tuple(0.0 if i in (5, 6, 7) else 1.0 for i in range(N))
+    failing = DropOuts(Random(up), Nothing(), quorum=0.6)
+    trace = fedcohort.simulate(
+        task(), scheme, rounds=12, seed=3, work=WORK, estimator="memory", dropouts=failing
+    )
+    options = {"estimator": "memory", "dropouts": "none", "quorum": 0.6}
+    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, limits=QUICK, **options)
+    strategy.VOID_ROUNDS = 99
+    strategy.start(silent(5, 6, 7), flower.first_model(task(), 3), num_rounds=12)
+    session = strategy.session
+    assert 0 < strategy.void < 12
+    np.testing.assert_array_equal(session.theta, trace.model)
+    assert session.memory.latest is session.selector.latest()  # one table
+    expected = session.memory.latest.weighted_sum(session.federation.importance)
+    np.testing.assert_allclose(session.memory.average, expected, atol=1e-12)
+
+
 def test_replacements_come_from_the_same_cluster() -> None:
     scheme = fedcohort.scheme("target", m=2, groups=(0, 0, 0, 0, 1, 1, 1, 1))
     rule = Redraw(attempts=3)
@@ -459,9 +563,15 @@ def test_replacements_come_from_the_same_cluster() -> None:
 class Dies(flower.InProcessGrid):
     """The server is killed at the n-th exchange: before or after the clients have answered."""
 
-    def __init__(self, at: int, after: bool) -> None:
+    def __init__(self, at: int, after: bool, silent: tuple[int, ...] = ()) -> None:
         super().__init__(app(), N)
-        self.left, self.after = at, after
+        self.left, self.after, self.silent = at, after, silent
+
+    def deliver(self, message: Message) -> Message | None:
+        away = self.partition[message.metadata.dst_node_id] in self.silent
+        if away and message.metadata.message_type == "train":
+            return None
+        return super().deliver(message)
 
     def send_and_receive(self, messages, *, timeout=None):
         self.left -= 1
@@ -491,10 +601,58 @@ def test_a_server_that_is_killed_goes_on_with_the_same_cohorts(name, after, tmp_
 
 
 @pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_is_killed_still_replaces_within_clusters(after: bool, tmp_path) -> None:
+    groups = (0, 0, 0, 0, 1, 1, 1, 1)
+    scheme = fedcohort.scheme("target", m=2, groups=groups)
+    settings = {"rounds": 4, "importance": "equal", "dropouts": Redraw(attempts=3)}
+    whole, expected = play(silent(0, 1, 2), scheme, **settings)
+    for at in range(2, 6):
+        folder = tmp_path / str(at)
+        with pytest.raises(KeyboardInterrupt):
+            play(Dies(at, after, (0, 1, 2)), scheme, **settings, folder=folder)
+        again, theta = play(silent(0, 1, 2), scheme, **settings, folder=folder)
+        assert again.cohorts == whole.cohorts[4 - len(again.cohorts) :]
+        np.testing.assert_array_equal(theta, expected)
+
+
+def test_a_server_that_is_killed_with_new_clients_goes_on_with_them(tmp_path) -> None:
+    """They were let in and chosen among after model and memory were written down."""
+    scheme = fedcohort.scheme("clustered-similarity", m=3)
+
+    def began(folder=None):
+        options = {"clients": N - 2, "seed": 3, "limits": QUICK, "estimator": "memory"}
+        strategy = flower.CohortStrategy(scheme, folder=folder, **options)
+        return strategy, strategy.session.resumed(flower.first_model(task(), 3))
+
+    def rounds(strategy, arrays, numbers, killed=None) -> None:
+        grid = Coming(app(), N)
+        for number in numbers:
+            grid.hidden = {0, 3} if number < 4 else set()
+            messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
+            if number == killed:
+                return
+            arrays, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
+
+    whole, arrays = began()
+    rounds(whole, arrays, range(1, 7))
+    first, arrays = began(tmp_path)
+    rounds(first, arrays, range(1, 7), killed=4)
+    again, arrays = began(tmp_path)
+    session = again.session
+    assert session.selector.round == 3
+    assert len(session.attendance.asked) == len(session.selector.federation) == N
+    rounds(again, arrays, range(4, 7))
+    assert again.cohorts == whole.cohorts[3:]
+    np.testing.assert_array_equal(session.theta, whole.session.theta)
+    np.testing.assert_array_equal(session.attendance.asked, whole.session.attendance.asked)
+
+
+@pytest.mark.parametrize("name", ["clustered-size", "clustered-similarity"])
+@pytest.mark.parametrize("after", [False, True])
 def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
-    after: bool, tmp_path, monkeypatch
+    name: str, after: bool, tmp_path, monkeypatch
 ) -> None:
-    scheme = fedcohort.scheme("clustered-size", m=3)
+    scheme = fedcohort.scheme(name, m=3)
     whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, estimator=Memory())
     real = store.save
     for at in range(1, 12):  # 2 writes at the beginning, 3 in every round
@@ -516,6 +674,16 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
         again, theta = play(flower.InProcessGrid(app(), N), scheme, **settings)
         np.testing.assert_array_equal(theta, expected)
         assert again.cohorts == whole.cohorts[3 - len(again.cohorts) :]
+
+
+def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
+    scheme = fedcohort.scheme("clustered-similarity", m=3)
+    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
+    assert strategy.session.memory.latest is strategy.session.selector.latest()
+    with np.load(tmp_path / f"model-{ROUNDS:06d}.npz") as model:
+        assert model["memory.latest.kept"].size == 0
+    with np.load(tmp_path / "selector.npz") as selector:
+        assert selector["state.latest.kept"].shape == (N, 2)
 
 
 def test_a_cohort_that_was_written_down_is_not_drawn_again(tmp_path) -> None:
