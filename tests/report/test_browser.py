@@ -167,12 +167,12 @@ def test_the_heat_map_shows_the_chosen_scheme(page):
 
 
 def column(page, number):
-    cells = page.find_elements(By.CSS_SELECTOR, f"#schemes tbody tr > :nth-child({number})")
+    cells = page.find_elements(By.CSS_SELECTOR, f".schemes tbody tr > :nth-child({number})")
     return [cell.get_attribute("data-value") for cell in cells]
 
 
 def test_the_table_sorts(page):
-    headings = page.find_elements(By.CSS_SELECTOR, "#schemes thead button")
+    headings = page.find_elements(By.CSS_SELECTOR, ".schemes thead button")
     headings[0].click()
     assert column(page, 1) == sorted(LABELS)
     headings[0].send_keys(Keys.ENTER)
@@ -187,7 +187,7 @@ def test_the_table_sorts(page):
 
 
 def test_gaps_are_against_the_chosen_scheme(page):
-    chooser = Select(page.find_element(By.ID, "reference"))
+    chooser = Select(page.find_element(By.CLASS_NAME, "reference"))
     name = chooser.options[-1].text
     before = column(page, 5)
     chooser.select_by_visible_text(name)
@@ -264,7 +264,7 @@ def test_hostile_names_are_inert(browser, make, tmp_path):
     draw_all(browser)
     assert browser.execute_script("return window.bad") is None
     assert browser.find_elements(By.CSS_SELECTOR, "main img, .plot a, main script") == []
-    names = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "#schemes tbody th")]
+    names = [e.text for e in browser.find_elements(By.CSS_SELECTOR, ".schemes tbody th")]
     assert sorted(names) == sorted(HOSTILE)
     shown = browser.execute_script(
         "return [...document.querySelectorAll('#plot-ratio .ytick text')].map(e => e.textContent)"

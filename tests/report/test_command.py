@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 from fedcohort import Comparison
 from fedcohort.cli import app
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
-from fedcohort.report import combined
+from fedcohort.report import combined, facts, page, story
+from fedcohort.report.combine import RUNS, parts
 
 
 def save(comparison, folder: Path) -> Path:
@@ -88,7 +89,60 @@ def test_a_link_out_of_the_run_folder_is_refused(folder, make, tmp_path):
 def test_settings_that_differ_are_listed_by_run(make):
     one, two = make(settings={"data": "digits"}), make(("c",), settings={"data": "mnist"})
     settings = combined([one, two]).settings
-    assert settings["data"] == {"run 1": "digits", "run 2": "mnist"}
+    assert settings[RUNS] == {"run 1": {"data": "digits"}, "run 2": {"data": "mnist"}}
     assert settings["rounds"] == 20
     same = Comparison(one.traces, one.settings)
     assert combined([same]) is same
+
+
+def two_problems(make):
+    """Five seeds of two problems, and a second folder of the first."""
+    digits = {"problem": {"data": "digits", "partition": "iid", "model": "mlp"}, "target": 0.5}
+    mnist = {"problem": {"data": "mnist", "partition": "iid", "model": "mlp"}}
+    return [
+        make(("md", "uniform"), settings={**digits, "command": "first command"}),
+        make(("md", "full"), rounds=10, clients=9, settings=mnist),
+        make(("full",), settings={**digits, "command": "second command"}),
+    ]
+
+
+def test_runs_of_different_problems_are_ranked_apart(make):
+    both = combined(two_problems(make))
+    assert [(name, part.labels) for name, part in parts(both)] == [
+        ("run 1 and run 3", ("md (run 1)", "uniform (run 1)", "full (run 3)")),
+        ("run 2", ("md (run 2)", "full (run 2)")),
+    ]
+    table = facts.summary(both)
+    assert table["problem"].tolist() == ["run 1 and run 3"] * 3 + ["run 2"] * 2
+    best = table.groupby("problem", sort=False).head(1)
+    assert best["difference"].isna().all()
+    assert table.drop(best.index)["difference"].notna().all()
+    for row in facts.pairwise(both).itertuples():
+        assert ("run 2" in row.scheme) == ("run 2" in row.reference)
+    assert story.apart(both).startswith("These runs differ in data and rounds: they are ranked")
+
+
+def test_the_page_of_different_problems_shows_real_values(make):
+    text = page.page(combined(two_problems(make)))
+    for words in (
+        "run 2: 2 schemes · 9 clients · 10 rounds",
+        "digits, iid, mlp",
+        "mnist, iid, mlp",
+    ):
+        assert words in text
+    assert "?, ?" not in text
+    assert "<pre>first command\nsecond command</pre>" in text
+    assert text.count('class="reference"') == 2
+
+
+def test_equal_conditions_are_ranked_together(make):
+    one, two = make(("md",), settings={"target": 0.5}), make(("uniform",), settings={"target": 0.9})
+    both = combined([one, two])
+    assert len(parts(both)) == 1
+    assert story.apart(both) == ""
+    assert facts.summary(both)["p"].notna().sum() == 1
+
+
+def test_the_same_folder_twice_is_refused(folder):
+    with pytest.raises(BadInput, match="given 2 times"):
+        run(folder, folder / ".." / folder.name)

@@ -61,3 +61,16 @@ def test_a_target_that_nobody_reaches(make):
     comparison = make()
     cards = story.cards(comparison, facts.summary(comparison, 0.999), 0.999)
     assert any(card.answer == "none" for card in cards)
+
+
+def test_numbers_are_never_folded(make):
+    comparison = make(("clustered-similarity", "clustered-size", "md"), seeds=8)
+    for width in (60, 80, 100):
+        lines = printed(comparison, True, width).splitlines()
+        assert max(map(len, lines)) <= width
+        rows = [line for line in lines if line.startswith(("clustered-", "md "))]
+        assert len(rows) == 3
+        assert all(" %" in row for row in rows)
+    text = printed(comparison, True, 60)
+    assert "Left out for want of room" in text
+    assert "Left out" not in printed(comparison, True, 200)

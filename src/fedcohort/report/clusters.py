@@ -61,7 +61,7 @@ def _sizes(trace: Trace, labels: Array | None) -> pd.DataFrame:
     if labels is None:
         return pd.DataFrame(columns=["cluster", "clients", "samples"])
     table = pd.DataFrame({"cluster": labels.astype(int), "samples": trace.sizes.astype(float)})
-    grouped = table.groupby("cluster")["samples"]
+    grouped = table[table["cluster"] >= 0].groupby("cluster")["samples"]  # -1: in none
     return pd.DataFrame({"clients": grouped.size(), "samples": grouped.sum()}).reset_index()
 
 

@@ -1,43 +1,131 @@
-"""Several run folders as one comparison."""
+"""Several run folders as one comparison; what is not comparable stays apart."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
+from fedcohort.report.measures import choosing
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
+
+APART = "ranked apart"
+"""The setting of a combined comparison that holds the settings of every problem by name."""
+DIFFER = "runs differ in"
+RUNS = "run by run"
+_NO_CONDITION = {"schemes", "seeds", "command", "target", "options", "problem"}
+_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions"}
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
     """All runs of several comparisons; a scheme that comes twice is named with its folder.
 
-    Settings that are the same everywhere are kept, the others are listed run by run.
+    Runs of another problem, another number of rounds or other options cannot be paired by
+    seed, and their levels mean something else: `parts` gives them back as comparisons of their
+    own, and nothing is ranked or tested across.
     """
     if not comparisons:
         raise BadInput("A report needs at least one run folder; got none.")
     if len(comparisons) == 1:
         return comparisons[0]
-    from fedcohort.simulation import Comparison
+    _refuse_the_same_twice(comparisons)
+    names, conditions = _names(comparisons), [_conditions(c) for c in comparisons]
+    differ = _differences(conditions)
+    counts = Counter(label for comparison in comparisons for label in comparison.labels)
+    renamed = [
+        _renamed(comparison, name, {x for x in comparison.labels if differ or counts[x] > 1})
+        for name, comparison in zip(names, comparisons, strict=True)
+    ]
+    whole = _joined(names, renamed)
+    if not differ:
+        return whole
+    apart: dict[str, Mapping[str, Any]] = {}
+    for first in conditions:
+        alike = [i for i, other in enumerate(conditions) if other == first]
+        name = " and ".join(names[i] for i in alike)
+        apart[name] = _joined([names[i] for i in alike], [renamed[i] for i in alike]).settings
+    return replace(whole, settings={**whole.settings, DIFFER: differ, APART: apart})
 
-    names = _names(comparisons)
-    twice = Counter(label for comparison in comparisons for label in comparison.labels)
-    traces, schemes = [], {}
-    for name, comparison in zip(names, comparisons, strict=True):
-        for trace in comparison.traces:
-            label = f"{trace.label} ({name})" if twice[trace.label] > 1 else trace.label
-            schemes[label] = str(comparison.settings.get("schemes", {}).get(trace.label, ""))
-            traces.append(replace(trace, settings={**trace.settings, "label": label}))
-    settings: dict[str, Any] = {"runs": names, "schemes": schemes}
-    for key in dict.fromkeys(key for c in comparisons for key in c.settings if key != "schemes"):
-        values = [c.settings.get(key) for c in comparisons]
-        same = all(value == values[0] for value in values)
-        settings[key] = values[0] if same else dict(zip(names, values, strict=True))
-    return Comparison(tuple(traces), settings, comparisons[0].folder)
+
+def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
+    """The comparisons that may be ranked, by name; just itself, without one, if all may be."""
+    apart: Mapping[str, Mapping[str, Any]] | None = comparison.settings.get(APART)
+    if apart is None:
+        return [("", comparison)]
+    out = []
+    for name, settings in apart.items():
+        own = tuple(trace for trace in comparison.traces if trace.label in settings["schemes"])
+        out.append((name, replace(comparison, traces=own, settings=settings)))
+    return out
+
+
+def _refuse_the_same_twice(comparisons: Sequence[Comparison]) -> None:
+    folders = Counter(c.folder.resolve() for c in comparisons if c.folder is not None)
+    for folder, count in folders.items():
+        if count > 1:
+            raise BadInput(
+                f"The run folder '{folder}' is given {count} times; name every folder once."
+            )
+
+
+def _conditions(comparison: Comparison) -> dict[str, Any]:
+    """What must be equal for schemes to be compared: the problem, the rounds, the options."""
+    settings = comparison.settings
+    problem = settings.get("problem", {})
+    out = dict(problem) if isinstance(problem, Mapping) else {"problem": problem}
+    out |= {key: value for key, value in settings.items() if key not in _NO_CONDITION}
+    run = comparison.of(choosing(comparison)[0])[0]  # centralised training has no local work
+    out |= {key: value for key, value in run.settings.items() if key not in _OF_ONE_RUN}
+    # Left out is the default, so a run that does not say it is not another.
+    out["evaluate_every"] = settings.get("options", {}).get("evaluate_every", "1")
+    out["clients"] = run.sizes.tolist()
+    return out
+
+
+def _differences(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """In words; that clients differ goes without saying where anything else does."""
+    keys = dict.fromkeys(key for each in conditions for key in each)
+    differ = [k for k in keys if any(each.get(k) != conditions[0].get(k) for each in conditions)]
+    told = [key.replace("_", " ") for key in differ if key != "clients"]
+    return told or differ
+
+
+def _renamed(comparison: Comparison, name: str, labels: set[str]) -> Comparison:
+    def new(label: str) -> str:
+        return f"{label} ({name})" if label in labels else label
+
+    traces = tuple(
+        replace(trace, settings={**trace.settings, "label": new(trace.label)})
+        for trace in comparison.traces
+    )
+    told = comparison.settings.get("schemes", {})
+    schemes = {new(label): str(told.get(label, "")) for label in comparison.labels}
+    return replace(comparison, traces=traces, settings={**comparison.settings, "schemes": schemes})
+
+
+def _joined(names: Sequence[str], comparisons: Sequence[Comparison]) -> Comparison:
+    """One after the other; settings that are not the same everywhere are listed run by run."""
+    if len(comparisons) == 1:
+        return comparisons[0]
+    keys = dict.fromkeys(key for c in comparisons for key in c.settings if key != "schemes")
+    values = {key: [c.settings.get(key) for c in comparisons] for key in keys}
+    same = {key for key in keys if all(value == values[key][0] for value in values[key])}
+    own = {
+        name: {key: value for key, value in c.settings.items() if key not in {*same, "schemes"}}
+        for name, c in zip(names, comparisons, strict=True)
+    }
+    schemes = {k: v for c in comparisons for k, v in c.settings["schemes"].items()}
+    settings = {RUNS: own, "schemes": schemes, **{k: values[k][0] for k in keys if k in same}}
+    return replace(
+        comparisons[0],
+        traces=tuple(trace for c in comparisons for trace in c.traces),
+        settings=settings,
+        interrupted=any(c.interrupted for c in comparisons),
+    )
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:

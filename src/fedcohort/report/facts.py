@@ -13,6 +13,7 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
+from fedcohort.report.combine import APART, RUNS, parts
 from fedcohort.report.measures import (
     ACCURACY,
     Measure,
@@ -66,7 +67,18 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     `significance.paired`); ``p_holm`` is corrected for the number of schemes. What it took to
     reach the target is the median over seeds, a run that never got there counting as
     infinite (so NaN where half of them did not); ``reached`` is how many did.
+
+    Runs of several problems (see `combine.combined`) are ranked and tested within each; the
+    column ``problem`` says which.
     """
+    ranked = parts(comparison)
+    if len(ranked) > 1:
+        tables = [_ranked(part, target).assign(problem=name) for name, part in ranked]
+        return pd.concat(tables, ignore_index=True)
+    return _ranked(comparison, target)
+
+
+def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     measure = measured(comparison)[0]
     goal = target_of(comparison, target)
     rows = [_scheme_row(comparison.of(label), label, measure, goal) for label in comparison.labels]
@@ -83,18 +95,26 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
 def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
     """Every scheme against every reference (all, by default), paired by seed.
 
-    ``p_holm`` corrects ``p`` for the number of schemes compared with the same reference.
+    ``p_holm`` corrects ``p`` for the number of schemes compared with the same reference. There
+    is no row for two runs of different problems.
     """
+    tables = [_pairwise(part, references) for _, part in parts(comparison)]
+    return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
+
+
+def _pairwise(comparison: Comparison, references: Sequence[str] | None) -> pd.DataFrame:
     levels = final_levels(comparison, measured(comparison)[0])
-    parts = []
-    for reference in comparison.labels if references is None else references:
+    tested = []
+    for reference in comparison.labels:
+        if references is not None and reference not in references:
+            continue
         others = [label for label in levels if label != reference]
         tests = [_against(levels, label, reference) for label in others]
         columns = {name: [getattr(test, name) for test in tests] for name in TESTED}
         table = pd.DataFrame({"scheme": others, "reference": reference, **columns})
         table["p_holm"] = holm(table["p"].to_numpy(dtype=np.float64))
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
+        tested.append(table)
+    return pd.concat(tested, ignore_index=True) if tested else pd.DataFrame()
 
 
 def _scheme_row(
@@ -177,13 +197,13 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
     Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes`` and
     ``seconds`` are what was spent until then, mean over seeds; evaluation is not counted.
     """
-    parts = []
+    rows = []
     for label in comparison.labels:
         traces = comparison.of(label)
         rounds, raw = stacked(traces, measure)
         shown = drawn(raw, line, measure)
         spent = rounds.astype(int) - 1
-        parts.append(
+        rows.append(
             pd.DataFrame(
                 {
                     "scheme": label,
@@ -197,7 +217,7 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
                 }
             )
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(rows, ignore_index=True)
 
 
 def spent_bytes(trace: Trace) -> Floats:
@@ -246,8 +266,11 @@ def disclosures(comparison: Comparison) -> pd.DataFrame:
 
 def settings(comparison: Comparison) -> pd.DataFrame:
     """Everything that decided the runs, one row per setting; what differs, by scheme."""
-    kept = {key: value for key, value in comparison.settings.items() if key != "schemes"}
+    told = comparison.settings
+    kept = {key: value for key, value in told.items() if key not in {"schemes", RUNS, APART}}
     rows = [("comparison", key, value) for key, value in kept.items()]
+    for run, own in told.get(RUNS, {}).items():
+        rows += [(run, key, value) for key, value in own.items()]
     firsts = {label: dict(comparison.of(label)[0].settings) for label in comparison.labels}
     common = {
         key: value

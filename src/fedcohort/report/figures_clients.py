@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from fedcohort.core.types import Array, Floats
 from fedcohort.report import clients
+from fedcohort.report.combine import parts
 from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta
 from fedcohort.report.measures import choosing, numbered
 from fedcohort.report.thin import bucket_edges, means
@@ -159,6 +161,18 @@ def losses(comparison: Comparison) -> Drawing:
             "yaxis": {"title": {"text": "Client's loss"}, "rangemode": "tozero"},
         },
         table=clients.worst_clients(comparison).head(TABLE_ROWS),
+    )
+
+
+def federations(comparison: Comparison) -> tuple[Drawing, ...]:
+    """The federation of every problem: one, unless runs of several are shown together."""
+    if len(parts(comparison)) == 1:
+        return (federation(comparison),)
+    return tuple(
+        replace(drawing, key=f"federation-{i}", title=f"{name}: {drawing.title}")
+        for i, (name, drawing) in enumerate(
+            (name, federation(part)) for name, part in parts(comparison)
+        )
     )
 
 

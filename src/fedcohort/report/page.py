@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fedcohort.report import clients, facts, figures, figures_clients, figures_clusters, story
+from fedcohort.report.combine import RUNS, parts
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.encode import to_json
 from fedcohort.report.markup import card, figure, plain_table
@@ -57,9 +58,9 @@ def page(comparison: Comparison, target: float | None = None) -> str:
 
     from fedcohort import __version__
 
-    table = facts.summary(comparison, target)
     tested = pairs(comparison)
-    sections = _sections(comparison, table, target, tested)
+    tables = [facts.summary(part, target) for _, part in parts(comparison)]
+    sections = _sections(comparison, tables, target, tested)
     drawings = [drawing for section in sections for drawing in section.drawings]
     plotly, script = get_plotlyjs(), _file("page.js")
     return Template(_file("page.html")).substitute(
@@ -67,10 +68,10 @@ def page(comparison: Comparison, target: float | None = None) -> str:
         version=escape(__version__),
         title=escape(_title(comparison)),
         css=_css(),
-        what=escape(_what(comparison)),
+        what="<br>".join(escape(line) for line in _what(comparison)),
         links="".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections),
         sections="\n".join(section.html() for section in sections),
-        data=to_json(_data(comparison, table, drawings, tested)),
+        data=to_json(_data(comparison, tables, drawings, tested)),
         plotly=plotly,
         script=script,
     )
@@ -104,15 +105,22 @@ def _css() -> str:
 
 
 def _data(
-    comparison: Comparison, table: pd.DataFrame, drawings: Sequence[Drawing], tested: Tested
+    comparison: Comparison,
+    tables: Sequence[pd.DataFrame],
+    drawings: Sequence[Drawing],
+    tested: Tested,
 ) -> dict[str, Any]:
     """What the script needs: figures, colours, and every scheme against every other."""
     order = {label: i for i, label in enumerate(comparison.labels)}
-    ranked = [order[label] for label in table["scheme"]]
+    ranked = [[order[label] for label in table["scheme"]] for table in tables]
     return {
         "schemes": list(comparison.labels),
         "palettes": {"light": LIGHT, "dark": DARK},
-        "groups": {"all": ranked, "best": ranked[:5], "none": []},
+        "groups": {
+            "all": [i for own in ranked for i in own],
+            "best": [i for own in ranked for i in own[:5]],
+            "none": [],
+        },
         "pairs": tested,
         "figures": {
             drawing.key: {
@@ -127,14 +135,20 @@ def _data(
 
 
 def _title(comparison: Comparison) -> str:
-    return f"{len(comparison.labels)} schemes on {comparison.traces[0].settings.get('task', '?')}"
+    named = [name for name, _ in parts(comparison) if name]
+    task = str(comparison.traces[0].settings.get("task", "?"))
+    return f"{counted(len(comparison.labels), 'scheme')} on {', '.join(named) or task}"
 
 
-def _what(comparison: Comparison) -> str:
-    """What was run, in a line."""
+def _what(comparison: Comparison) -> list[str]:
+    """What was run, a line for every problem."""
+    return [f"{name}: {_run(part)}" if name else _run(part) for name, part in parts(comparison)]
+
+
+def _run(comparison: Comparison) -> str:
     first, problem = comparison.traces[0], comparison.settings.get("problem")
     told = _problem(problem) if problem else str(first.settings.get("task", ""))
-    parts = [
+    said = [
         counted(len(comparison.labels), "scheme"),
         counted(len(first.importance), "client"),
         counted(max(trace.rounds for trace in comparison.traces), "round"),
@@ -142,8 +156,8 @@ def _what(comparison: Comparison) -> str:
         told,
     ]
     if comparison.interrupted:
-        parts.append("interrupted: some runs are missing")
-    return " · ".join(part for part in parts if part)
+        said.append("interrupted: some runs are missing")
+    return " · ".join(part for part in said if part)
 
 
 def _problem(problem: Any) -> str:
@@ -193,20 +207,20 @@ def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
 
 
 def _sections(
-    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+    comparison: Comparison, tables: Sequence[pd.DataFrame], target: float | None, tested: Tested
 ) -> list[_Section]:
     c = comparison
     pair = figures_clients.histogram(c), figures_clients.lorenz(c)
     weights = figures.weight_theory(c), figures.weight_ratio(c)
     sections = [
-        _Section("result", "Result", (_result(c, table, target, tested),)),
+        _Section("result", "Result", (_result(c, tables, target, tested),)),
         _Section("curves", "Progress", (_chips(c), figures.progress(c, target))),
         _Section("cost", "Cost", (figures.cost(c), _ledger(c), _disclosures(c))),
         _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
         _Section("labels", "Labels", (figures.labels(c),)),
         _Section("weights", "Weights", weights),
         _Section("worst", "Worst clients", (figures_clients.losses(c), _worst(c))),
-        _Section("federation", "Federation", (figures_clients.federation(c),)),
+        _Section("federation", "Federation", figures_clients.federations(c)),
         _Section("clusters", "Clusters", (figures_clusters.cluster_figures(c),)),
         _Section("settings", "Settings", (_settings(c),)),
     ]
@@ -214,14 +228,18 @@ def _sections(
 
 
 def _result(
-    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+    comparison: Comparison, tables: Sequence[pd.DataFrame], target: float | None, tested: Tested
 ) -> str:
-    cards = "".join(card(item) for item in story.cards(comparison, table, target))
-    return (
-        f"<h1>{escape(story.headline(comparison, table))}</h1>"
-        f'<p class="lead">{escape(story.chance(comparison, table))}</p>'
-        f'<dl class="cards">{cards}</dl>{scoreboard(comparison, table, target, tested)}'
-    )
+    """The headline, the answers and the table; for every problem its own."""
+    why = story.apart(comparison)
+    out = f"<h1>{escape(why)}</h1>" if why else ""
+    for (name, part), table in zip(parts(comparison), tables, strict=True):
+        said, chance = escape(story.headline(part, table)), escape(story.chance(part, table))
+        cards = "".join(card(item) for item in story.cards(part, table, target))
+        out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
+        out += f'<p class="lead">{chance}</p><dl class="cards">{cards}</dl>'
+        out += scoreboard(part, table, target, tested, comparison.labels)
+    return out
 
 
 def _chips(comparison: Comparison) -> str:
@@ -283,13 +301,14 @@ def _worst(comparison: Comparison) -> str:
 
 
 def _settings(comparison: Comparison) -> str:
-    command = comparison.settings.get("command")
-    again = f"<h3>To repeat</h3><pre>{escape(str(command))}</pre>" if command else ""
+    told = [comparison.settings, *comparison.settings.get(RUNS, {}).values()]
+    commands = "\n".join(str(each["command"]) for each in told if each.get("command"))
+    again = f"<h3>To repeat</h3><pre>{escape(commands)}</pre>" if commands else ""
     table = facts.settings(comparison)
     return _panel(
         "Everything that decided these runs",
         "Equal seeds start from the same model and give a client the same mini-batches whoever "
         "chose it, so differences between schemes are paired.",
-        table[~((table["of"] == "comparison") & (table["setting"] == "command"))],
+        table[table["setting"] != "command"],
         again,
     )

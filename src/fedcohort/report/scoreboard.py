@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
+from fedcohort.report.combine import parts
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.styles import swatch
@@ -22,31 +24,42 @@ Tested = list[list[dict[str, tuple[str, float | None]] | None]]
 
 
 def scoreboard(
-    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+    comparison: Comparison,
+    table: pd.DataFrame,
+    target: float | None,
+    tested: Tested,
+    labels: Sequence[str],
 ) -> str:
-    """The table, with a choice of the scheme that the others are compared with."""
-    columns = _columns(comparison, table, target, tested)
+    """The table, with a choice of the scheme that the others are compared with.
+
+    ``labels`` are those of the whole page, which decide the colour of a scheme.
+    """
+    columns = _columns(comparison, table, target, tested, labels)
     listed = sortable_table(table, columns, "Means over seeds; press a heading to sort.")
     options = "".join(
-        f'<option value="{comparison.labels.index(label)}">{escape(label)}</option>'
+        f'<option value="{labels.index(label)}">{escape(label)}</option>'
         for label in table["scheme"]
     )
     chooser = (
-        f'<label class="choice">Gaps and p values are against <select id="reference">{options}'
-        "</select></label>"
+        '<label class="choice">Gaps and p values are against '
+        f'<select class="reference">{options}</select></label>'
     )
     return (
-        f'<div class="panel" id="schemes"><div class="table-tools"><h3>Schemes</h3>{chooser}</div>'
+        f'<div class="panel schemes"><div class="table-tools"><h3>Schemes</h3>{chooser}</div>'
         '<div class="scroll wide" role="region" aria-label="Schemes" tabindex="0">'
         f"{listed}</div>{_legend(comparison)}</div>"
     )
 
 
 def _columns(
-    comparison: Comparison, table: pd.DataFrame, target: float | None, tested: Tested
+    comparison: Comparison,
+    table: pd.DataFrame,
+    target: float | None,
+    tested: Tested,
+    labels: Sequence[str],
 ) -> list[Column]:
     measure, goal = measured(comparison)[0], facts.target_of(comparison, target)
-    columns = [*_levels(comparison, measure), *_tests(comparison, table, tested)]
+    columns = [*_levels(comparison, measure, labels), *_tests(labels, table, tested)]
     if goal is not None:
         columns += _to_target(f"{goal:.0%}")
     return [
@@ -64,8 +77,8 @@ def _columns(
     ]  # fmt: skip
 
 
-def _levels(comparison: Comparison, measure: Measure) -> list[Column]:
-    order = {label: i for i, label in enumerate(comparison.labels)}
+def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> list[Column]:
+    order = {label: i for i, label in enumerate(labels)}
     levels = {
         label: np.array(list(by_seed.values()))
         for label, by_seed in facts.final_levels(comparison, measure).items()
@@ -94,10 +107,9 @@ def _levels(comparison: Comparison, measure: Measure) -> list[Column]:
     ]  # fmt: skip
 
 
-def _tests(comparison: Comparison, table: pd.DataFrame, tested: Tested) -> list[Column]:
-    winner = comparison.labels.index(str(table["scheme"][0]))
-    found = tested[winner]
-    order = {label: i for i, label in enumerate(comparison.labels)}
+def _tests(labels: Sequence[str], table: pd.DataFrame, tested: Tested) -> list[Column]:
+    order = {label: i for i, label in enumerate(labels)}
+    found = tested[order[str(table["scheme"][0])]]
 
     def part(name: str) -> Any:
         def show(row: Any) -> tuple[str, Any]:
@@ -131,10 +143,19 @@ def _to_target(goal: str) -> list[Column]:
 
 
 def pairs(comparison: Comparison) -> Tested:
-    """[reference][scheme]: gap, p and t as text and as the number to sort by."""
-    measure = measured(comparison)[0]
+    """[reference][scheme]: gap, p and t as text and as the number to sort by.
+
+    None for a scheme and itself, and for two runs of different problems.
+    """
     order = {label: i for i, label in enumerate(comparison.labels)}
     out: Tested = [[None] * len(order) for _ in order]
+    for _, part in parts(comparison):
+        _fill(out, part, order)
+    return out
+
+
+def _fill(out: Tested, comparison: Comparison, order: Mapping[str, int]) -> None:
+    measure = measured(comparison)[0]
     for row in facts.pairwise(comparison).itertuples():
         interval = ""
         if np.isfinite(row.low):
@@ -144,7 +165,6 @@ def pairs(comparison: Comparison) -> Tested:
             "p": (p_value(row.p_holm), _number(row.p_holm)),
             "t": (p_value(row.p_t), _number(row.p_t)),
         }
-    return out
 
 
 def _number(value: float) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedcohort.report.combine import DIFFER
 from fedcohort.report.facts import target_of
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
@@ -45,6 +46,15 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     gap = measure.gap(abs(second.difference)).lstrip("+")
     unit = " points" if measure.percent else ""
     return f"{sentence}, {gap}{unit} {side} {second.scheme}."
+
+
+def apart(comparison: Comparison) -> str:
+    """Why the runs are not ranked together; nothing where they are."""
+    differ = comparison.settings.get(DIFFER)
+    if not differ:
+        return ""
+    listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
+    return f"These runs differ in {listed}: they are ranked apart, and nothing is tested across."
 
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:

@@ -169,10 +169,9 @@
     heading.querySelector("button").addEventListener("click", () => sortBy(heading));
   });
 
-  const reference = document.getElementById("reference");
-  function showGaps() {
+  function showGaps(reference) {
     const pairs = data.pairs[Number(reference.value)];
-    for (const row of all("#schemes tbody tr")) {
+    for (const row of all("tbody tr", reference.closest(".schemes"))) {
       const found = pairs[data.schemes.indexOf(row.dataset.scheme)];
       for (const part of ["gap", "p", "t"]) {
         const cell = row.querySelector(`.${part}`).closest("td");
@@ -181,7 +180,7 @@
       }
     }
   }
-  reference?.addEventListener("change", showGaps);
+  for (const reference of all(".reference")) reference.addEventListener("change", () => showGaps(reference));
 
   // ---------------------------------------------------------------- print, place in the page
   addEventListener("beforeprint", () => { printing = true; places.forEach(draw); });
