@@ -97,6 +97,10 @@ def test_updates_that_repeat_have_no_variance_and_unrelated_ones_twice_as_much()
     assert memory_variance(design, now, now) == 0.0
     assert step_variance(design, now, then).ratio == pytest.approx(2.0, rel=0.05)
     assert step_variance(design, now, 0 * now).ratio == 1.0
+    # Twice is no bound: opposite updates, and longer ones.
+    assert step_variance(design, now, -now).ratio == pytest.approx(4.0)
+    assert step_variance(design, now, -2 * now).ratio == pytest.approx(9.0)
+    assert step_variance(design, now, 2 * then).ratio == pytest.approx(5.0, rel=0.05)
 
 
 @settings(max_examples=50)

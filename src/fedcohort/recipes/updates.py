@@ -276,7 +276,7 @@ CLUSTERED_TARGET = Recipe(
 MEMORY = Recipe(
     "memory",
     "The memory of last updates steadies every unbiased scheme",
-    "beyond the papers; MIFA (Gu et al. 2021) and FedVARP (Jhunjhunwala et al. 2022)",
+    "beyond the papers; the estimator is that of FedVARP (Jhunjhunwala et al., UAI 2022)",
     memory,
     "5 seeds per row",
 )
