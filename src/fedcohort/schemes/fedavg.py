@@ -1,35 +1,63 @@
-"""FedAvg as published."""
+"""FedAvg: as published, and as it is commonly run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from fedcohort.core import Citation, Claim, Federation, NoState, Scheme, Whole, cohort_size
+from fedcohort.core import (
+    Citation,
+    Claim,
+    Cohort,
+    Ending,
+    Federation,
+    Moment,
+    NoState,
+    OneOf,
+    Scheme,
+    Whole,
+    cohort_size,
+)
+from fedcohort.core.depending import depending
 from fedcohort.designs import Simple
+from fedcohort.maths.draws import distinct
 
 
 @dataclass(frozen=True)
 class FedAvg(Scheme[NoState]):
-    """m clients uniformly without replacement; absent clients keep the global model.
+    """m clients uniformly without replacement, weighed by their sizes in one of two ways.
 
-    Averaging the models of *all* clients, of which only m moved, is the step
-    ``theta += sum_{i in S} p_i delta_i``: weights p_i that sum to less than 1. The expected
-    weight is (m/n) p_i, so the step is biased towards staying where one is; `uniform` is the
-    same choice with the weights that mend this.
+    ``"plain"``, as published: averaging the models of *all* clients, of which only m moved, is
+    the step ``theta += sum_{i in S} p_i delta_i``: weights p_i that sum to less than 1. The
+    expected weight is (m/n) p_i, so the step is biased towards staying where one is.
+
+    ``"normalised"``, as most programs run it (Flower's FedAvg among them): the average over the
+    chosen, ``n_i / sum_{j in S} n_j``. The weights sum to 1, but what a client counts for depends
+    on who else was chosen, and a large one makes its own cohort heavy: large clients count for
+    less than their share, small ones for more. Sizes 3, 2, 1 and m = 2 give the expected weights
+    9/20, 16/45, 7/36 instead of 1/2, 1/3, 1/6. With equal sizes there is no bias.
+
+    `uniform` is the same choice with weights that are unbiased, `md` another choice with weights
+    that are unbiased and sum to 1.
 
     Parameters
     ----------
     m
         How many clients; ``"all"`` for every one.
+    weights
+        ``"plain"`` or ``"normalised"``.
 
     >>> from fedcohort import Federation, Selector, scheme
-    >>> cohort = Selector(scheme("fedavg", m=2), Federation.from_sizes([1] * 4), seed=0).select()
-    >>> float(cohort.weights.sum())
-    0.5
+    >>> federation = Federation.from_sizes([1] * 4)
+    >>> for weights in ("plain", "normalised"):
+    ...     chooser = scheme("fedavg", m=2, weights=weights)
+    ...     print(Selector(chooser, federation, seed=0).select().weights)
+    [0.25 0.25]
+    [0.5 0.5]
     """
 
     m: Annotated[int | str, Whole(1, words=("all",))] = 10
+    weights: Annotated[str, OneOf(("plain", "normalised"))] = "plain"
 
     name: ClassVar[str] = "fedavg"
     paper: ClassVar[Citation] = Citation(
@@ -39,8 +67,26 @@ class FedAvg(Scheme[NoState]):
         2017,
         "Algorithm 1",
     )
-    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.EXACTLY_M})
+    claims: ClassVar[frozenset[Claim]] = depending(
+        frozenset({Claim.EXACTLY_M}),
+        lambda scheme: (
+            frozenset({Claim.EXACTLY_M})
+            if scheme.weights == "plain"
+            else frozenset({Claim.EXACTLY_M, Claim.SUMS_TO_ONE})
+        ),
+    )
 
-    def law(self, federation: Federation) -> Simple:
+    def law(self, federation: Federation) -> Simple | None:
+        if self.weights == "normalised":
+            return None  # what a client weighs depends on the others: not a value per draw
         m = cohort_size(self.m, federation, self.name)
         return Simple(federation.shares, m, compensated=False)
+
+    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Ending:
+        law = self.design(state, federation, moment)
+        if law is not None:
+            return law
+        there = federation.present
+        chosen = there[distinct(rng, len(there), cohort_size(self.m, federation, self.name))]
+        shares = federation.importance[chosen]
+        return Cohort.of(chosen, shares / shares.sum())
