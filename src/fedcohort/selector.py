@@ -21,7 +21,7 @@ from fedcohort.core.latest import Latest
 from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs import Everyone
+from fedcohort.designs import Everyone, Stratified
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import scheme as scheme_by_name
 
@@ -132,7 +132,7 @@ class Selector:
         Known for schemes that ask, too, unlike `design`; but it is not saved, and after `load`
         it is what `design` gives for the clients that were available: None if one had to ask.
         """
-        return self._law
+        return None if self._cohort is None else self._law
 
     @property
     def available(self) -> Ints | None:
@@ -191,8 +191,9 @@ class Selector:
         return self.federation.among(here), Moment(self.round, here, takes)
 
     def picture(self) -> dict[str, Array]:
-        """What the scheme has to show of what it knows now: clusters, distances, strata."""
-        return {} if self._state is None else self.scheme.picture(self._state)
+        """What there is to show: what the scheme knows now, and the strata last drawn from."""
+        strata = self._law.picture() if isinstance(self._law, Stratified) else {}
+        return strata if self._state is None else {**strata, **self.scheme.picture(self._state)}
 
     def latest(self) -> Latest | None:
         """The last update of every client, where the scheme keeps them; see `Scheme.latest`."""
@@ -212,7 +213,7 @@ class Selector:
             self._state = self.scheme.observe(self._state, self.federation, self._cohort, heard)
         self.ledger.trained(self.round, self._cohort.clients, self.scheme.listens)
         self.round += 1
-        self._cohort = self._law = self._moment = None
+        self._cohort = self._moment = None  # the law stays, for the picture
 
     def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies:
         """The replies as the scheme sees them: finite, ascending, and what it listens to."""
@@ -247,7 +248,7 @@ class Selector:
             rng = stream(self.seed, "adapt", self.round)
             adapted = self.scheme.adapt(self._state, federation, came_from, rng)
             self._state = self._converse(adapted, ask, self.round)
-        self.federation = federation
+        self.federation, self._law = federation, None
 
     def names(self, cohort: Cohort) -> list[Any]:
         """The ids of the clients of a cohort."""

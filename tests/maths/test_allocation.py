@@ -14,6 +14,7 @@ from fedcohort.maths.allocation import (
     neyman_allocation,
     paper_allocation,
     proportional_allocation,
+    unknown_draws,
 )
 
 F = Fraction
@@ -64,6 +65,34 @@ def test_golden_variances():
     sizes, s = [10, 30, 60], [F(5), F(1), F(1, 2)]
     assert variance(sizes, s, proportional_allocation(sizes, 20).tolist()) == F(59, 500)
     assert variance(sizes, s, neyman_allocation(sizes, s, 20).tolist()) == F(563, 18000)
+
+
+def test_the_example_of_equation_5_as_the_scheme_runs_it():
+    # Whole m_h and the finite-population correction: the printed rule is then not proportional.
+    sizes, s = [10, 30, 60], [F(5), F(1), F(1, 2)]
+    printed = paper_allocation(sizes, np.array(s) ** 2, 20).tolist()
+    assert float(variance(sizes, s, printed)) == pytest.approx(0.033)
+
+
+@given(st.integers(2, 60), st.data())
+def test_the_unknown_have_their_share_and_both_parts_enough_clients(n, data):
+    unknown, m = data.draw(st.integers(1, n - 1)), data.draw(st.integers(2, n))
+    kept = unknown_draws(unknown, n, m)
+    assert max(1, m * unknown // n) <= kept <= min(unknown, m - 1)
+    assert 1 <= m - kept <= n - unknown
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 50)), min_size=1, max_size=5), st.data()
+)
+def test_two_readings_allocate_alike(cases, data):
+    sizes, squares = [c[0] for c in cases], np.array([c[1] for c in cases])
+    m = data.draw(st.integers(len(sizes), sum(sizes)))
+    one, other = (
+        paper_allocation(sizes, dispersion(sizes, squares, how), m)
+        for how in ("variance", "mean-pair")
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def test_golden_dispersion():

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.maths.compression import (
+    compress,
     compressed_length,
     group_coordinates,
     group_means,
+    shared_groups,
+    shared_signs,
+    signed_sums,
     sketch,
     sorted_centres,
 )
@@ -127,16 +133,53 @@ def test_group_means_are_means():
     )
 
 
-def test_isometric_means_are_a_projection():
+def angle(a, b):
+    return np.arccos(np.clip(a @ b / np.linalg.norm(a) / np.linalg.norm(b), -1, 1))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("method", ["groups", "projection"])
+def test_a_mean_that_all_coordinates_share_is_not_amplified(mean, method):
+    updates = np.random.default_rng(RNG_SEED).normal(mean, 1.0, (2, 10_000))
+    features = compress(updates, 0.1, method)
+    error = 5 / np.sqrt(1000)  # five standard deviations: a level of 1e-6
+    assert abs(angle(*features) - angle(*updates)) < error
+    if mean == 1.0:  # what the signs are for: 60 degrees become 25
+        plain = group_means(updates, shared_groups(10_000, 1000), 1000)
+        assert angle(*updates) - angle(*plain) > 0.5 > error
+
+
+def test_signed_sums_by_hand_and_for_all_signs():
     rng = np.random.default_rng(RNG_SEED)
-    updates, groups = rng.normal(size=(6, 30)), rng.integers(0, 5, 30)
-    small = group_means(updates, groups, 5, isometric=True)
-    projected = group_means(updates, groups, 5)[:, groups]  # constant within groups
-    for i in range(6):
-        for j in range(6):
-            apart = np.linalg.norm(small[i] - small[j])
-            assert apart == pytest.approx(np.linalg.norm(projected[i] - projected[j]))
-            assert apart <= np.linalg.norm(updates[i] - updates[j]) + 1e-12
+    updates = rng.normal(size=(3, 12))
+    groups, signs = shared_groups(12, 4, 7), shared_signs(12, 7)
+    expected = [[(x * signs)[groups == g].sum() for g in range(4)] for x in updates]
+    np.testing.assert_allclose(signed_sums(updates, 4, 7), expected)
+    # The mean over all signs of the inner products is exact, whatever the groups.
+    every = np.array(list(product([-1, 1], repeat=6)))  # (64, 6)
+    a, b = updates[0, :6], updates[1, :6]
+    sums = [[(x * every)[:, g].sum(axis=1) for g in ([0, 1, 2], [3, 4, 5])] for x in (a, b)]
+    assert (np.array(sums[0]) * np.array(sums[1])).sum(axis=0).mean() == pytest.approx(a @ b)
+
+
+def test_signs_are_even_fixed_and_not_those_of_another_seed():
+    signs = shared_signs(10_000, 3)
+    assert set(signs.tolist()) == {-1, 1}
+    assert abs(signs.sum()) < 5 * 100  # five standard deviations: a level of 1e-6
+    np.testing.assert_array_equal(signs[:50], shared_signs(50, 3))
+    assert abs(int(signs.astype(int) @ shared_signs(10_000, 4))) < 5 * 100
+    with pytest.raises(ValueError, match="read-only"):
+        signs[0] = 1
+
+
+@pytest.mark.parametrize("method", ["groups", "projection"])
+def test_features_are_linear_and_at_full_rate_the_update(method):
+    updates = np.random.default_rng(RNG_SEED).normal(size=(2, 60))
+    features = compress(updates, 0.2, method)
+    np.testing.assert_allclose(
+        compress([updates.sum(axis=0)], 0.2, method)[0], features.sum(axis=0)
+    )
+    np.testing.assert_array_equal(compress(updates, 1.0, method), updates)
 
 
 def test_full_rate_keeps_everything():
@@ -167,6 +210,8 @@ def test_bad_arguments():
             sorted_centres(rows, k)
         with pytest.raises(ValueError, match=r"k must be in \[1, 4\]"):
             group_coordinates(rows[0], k)
+        with pytest.raises(ValueError, match=r"k must be in \[1, 4\]"):
+            signed_sums(rows, k)
     with pytest.raises(ValueError, match="method must be one of"):
         group_coordinates(rows[0], 2, "random")
     with pytest.raises(ValueError, match="groups must be 4 integers"):

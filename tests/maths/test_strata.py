@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations, product
 
 import numpy as np
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fedcohort.maths import strata
-from fedcohort.maths.strata import kmeans, merge_strata, stratum_means, stratum_variances
+from fedcohort.maths.strata import (
+    join_copies,
+    kmeans,
+    merge_strata,
+    stratum_means,
+    stratum_variances,
+)
 
 
 def generator(seed=0):
@@ -169,6 +176,56 @@ def test_merging_follows_wards_rule():
             for b in range(a):
                 options.append(inertia(features, np.where(finer == a, b, finer)))
         assert inertia(features, merged) == pytest.approx(min(options))
+
+
+def slow_merge(labels, centres, most):
+    """All pairs, one by one, at every step."""
+    groups = [np.flatnonzero(labels == h) for h in range(len(centres)) if (labels == h).any()]
+    means = [centres[h] for h in range(len(centres)) if (labels == h).any()]
+    while len(groups) > most:
+
+        def cost(pair):
+            a, b = pair
+            na, nb = len(groups[a]), len(groups[b])
+            return na * nb / (na + nb) * ((means[a] - means[b]) ** 2).sum()
+
+        a, b = min(combinations(range(len(groups)), 2), key=cost)
+        na, nb = len(groups[a]), len(groups[b])
+        means[a] = (na * means[a] + nb * means[b]) / (na + nb)
+        groups[a] = np.concatenate([groups[a], groups[b]])
+        del groups[b], means[b]
+    merged = np.empty(len(labels), dtype=int)
+    for number, group in enumerate(groups):
+        merged[group] = number
+    return merged
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([0.0, 1e6]))
+def test_merging_is_that_of_its_slow_twin(seed, most, far):
+    rng = np.random.default_rng(seed)
+    labels, centres = rng.integers(0, 12, 40), rng.normal(size=(12, 3)) + far
+    np.testing.assert_array_equal(
+        merge_strata(labels, centres, most), slow_merge(labels, centres, most)
+    )
+
+
+def test_merging_many_strata_holds_no_table_of_pairs_times_features():
+    rng = np.random.default_rng(0)
+    labels, centres = np.arange(600) % 300, rng.normal(size=(300, 2000))
+    tracemalloc.start()
+    merged = merge_strata(labels, centres, 10)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert set(merged.tolist()) == set(range(10))
+    assert most < 50e6  # 300 x 300 x 2000 doubles would be 1.4 GB
+
+
+def test_strata_with_the_same_centre_are_one():
+    labels, centres = join_copies(np.array([0, 1, 2, 3]), np.array([[7.0], [1.0], [7.0], [9.0]]))
+    assert same_partition(labels, np.array([0, 1, 0, 2]))
+    np.testing.assert_array_equal(centres[labels][:, 0], [7.0, 1.0, 7.0, 9.0])
+    assert join_copies(np.array([0, 1]), np.zeros((2, 3)))[0].tolist() == [0, 0]
 
 
 def test_merging_ignores_empty_strata():

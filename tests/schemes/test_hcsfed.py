@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort.core import Claim, Moment, Replies
 from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
+from fedcohort.core.latest import Latest
 from fedcohort.core.streams import stream
 from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
 from fedcohort.schemes.hcsfed import (
-    CAP,
     COMPRESSED_GRADIENT,
     Cluster,
     ClusterNeyman,
     HCSFed,
     Importance,
     Seen,
-    Told,
 )
 from fedcohort.simulation.tasks import Quadratic
 from fedcohort.testing.claims import check_unbiased
@@ -43,7 +42,9 @@ TINY = 1e-9
 
 
 def unseen(n: int) -> Seen:
-    return Seen(0, np.zeros((n, 0), np.float32), np.zeros(n, dtype=bool), np.zeros((0, 0)))
+    none = Latest.nothing(n)
+    state = np.zeros((0, 0)), np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
+    return Seen(0, 0, *state)
 
 
 def law(chooser: HCSFed, features, sizes=SIZES, centres=None):
@@ -150,10 +151,23 @@ def test_the_error_of_the_printed_weights_is_that_of_the_theory():
 def test_one_client_one_stratum_and_everybody(name):
     alone = law(scheme(name, m=1, strata=1), [[3.0]], [7])
     assert alone.mean().tolist() == [1.0]
-    everyone = law(scheme(name, m="all", strata=1), FEATURES)
-    np.testing.assert_allclose(everyone.mean(), np.array(SIZES) / 10)
-    if name.startswith("cluster"):
+    for strata in (1, 2, 5):
+        everyone = law(scheme(name, m="all", strata=strata), FEATURES)
+        ((chance, cohort),) = everyone.enumerate()
+        assert chance == 1
+        assert cohort.weights.tolist() == [F(size, 10) for size in SIZES]
         assert everyone.aggregate_variance(FEATURES) == 0.0
+
+
+@pytest.mark.parametrize("name", ["cluster", "cluster-neyman", "hcsfed"])
+def test_a_stratum_with_a_draw_for_each_is_taken_whole(name):
+    features = [[10.0], [1.0], [0.0], [0.1], [0.2]]  # the first is alone, whatever is drawn
+    design = law(scheme(name, m=2, strata=2), features, centres=[[10.0], [0.0]])
+    for _, cohort in design.enumerate():
+        assert cohort.clients[0] == 0
+        assert cohort.weights[0] == F(1, 10)
+    printed = law(scheme(name, m=2, strata=2, weights="paper"), features, centres=[[10.0], [0.0]])
+    assert {c.weights[0] for _, c in printed.enumerate()} == {F(5, 2) * F(1, 10)}
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -195,12 +209,70 @@ def test_zero_norms_in_one_stratum_give_equal_chances_there():
 
 
 def test_one_liar_does_not_fill_a_stratum():
-    told = Told.of(np.array([[1.0], [1.0], [1.0], [1e30]]), np.ones(4, dtype=bool))
-    np.testing.assert_allclose(told.norms / told.norms[0], [1.0, 1.0, 1.0, CAP])
-    design = law(Importance(m=1), [[1.0], [1.0], [1.0], [1e30]], [1] * 4)
-    assert design.expected_counts()[3] < 0.75
-    huge = law(HCSFed(m=2, strata=2), [[1.0], [1.1], [1e300], [-1e300]], [1] * 4)
-    np.testing.assert_allclose(huge.mean(), 0.25)
+    liars = [[1.0], [1.0], [1.0], [1e15]]
+    capped = law(Importance(m=1), liars, [1] * 4)
+    assert capped.expected_counts()[3] == pytest.approx(0.1 / 4 + 0.9 * 10 / 13)
+    harder = law(Importance(m=1, cap=2.0), liars, [1] * 4)
+    assert harder.expected_counts()[3] == pytest.approx(0.1 / 4 + 0.9 * 2 / 5)
+    free = law(Importance(m=1, cap=None), liars, [1] * 4)
+    assert free.expected_counts()[3] == pytest.approx(0.1 / 4 + 0.9)
+
+
+@pytest.mark.parametrize("huge", [1e19, 3e38, 1e300, np.inf, np.nan])
+def test_a_huge_answer_is_none_and_leaves_the_others_as_they_are(huge):
+    features = np.array([[huge, 0.0], *([0.0, 1.0 + i] for i in range(5))])
+    design = law(HCSFed(m=3, strata=2), features, [1] * 6)
+    alone = law(HCSFed(m=2, strata=2), features[1:], [1] * 5)
+    assert [0] in [s.tolist() for s in design.strata]
+    counts = design.expected_counts()
+    assert counts[0] == 1.0
+    np.testing.assert_allclose(counts[1:], alone.expected_counts())
+    np.testing.assert_allclose(design.mean(), 1 / 6)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_what_is_measured_are_updates_or_contributions(name):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((9, 2)) + np.repeat([[20, 0], [0, 20]], [4, 5], axis=0)
+    strata = 1 if name == "importance" else 2
+
+    def laws(sizes):
+        both = (scheme(name, m=5, strata=strata, measure=w) for w in ("update", "contribution"))
+        return [law(chooser, x, sizes).expected_counts() for chooser in both]
+
+    np.testing.assert_array_equal(*laws([7] * 9))
+    if name != "cluster":  # which measures nothing
+        updates, contributions = laws([1, 50, 3, 2, 80, 70, 10, 90, 400])
+        assert np.abs(updates - contributions).max() > 0.1
+    chooser = scheme(name, m=5, strata=strata, measure="contribution")
+    np.testing.assert_allclose(law(chooser, x, range(1, 10)).mean(), np.arange(1, 10) / 45)
+
+
+def test_chances_by_contribution_have_no_variance_where_updates_are_alike():
+    x, sizes = np.ones((4, 1)), [1, 2, 30, 4]
+    by_contribution = law(Importance(m=1, floor=0, measure="contribution"), x, sizes)
+    assert by_contribution.aggregate_variance(x) == pytest.approx(0, abs=1e-12)
+    assert law(Importance(m=1, floor=0), x, sizes).aggregate_variance(x) > 0.5
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4))
+def test_neyman_by_contribution_never_varies_more_than_proportional(seed, m, strata):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((12, 2)) * rng.gamma(1.0, size=(12, 1))
+    sizes = np.ceil(rng.lognormal(3, 1.2, 12)).astype(int)
+    how = {"m": m, "strata": strata, "cap": None, "measure": "contribution"}
+    variances = [
+        law(kind(**how), x, sizes).aggregate_variance(x) for kind in (ClusterNeyman, Cluster)
+    ]
+    assert variances[0] <= variances[1] * (1 + 1e-6)
+
+
+def test_without_a_floor_nothing_is_claimed_and_zero_is_never_drawn():
+    assert Claim.UNBIASED not in HCSFed(floor=0).claims
+    assert Claim.UNBIASED in Cluster(floor=0).claims  # which has no use for it
+    design = law(Importance(m=2, floor=0), [[8.0], [0.0], [2.0]], [1] * 3)
+    np.testing.assert_allclose(design.expected_counts(), [1.6, 0.0, 0.4])
 
 
 def test_answers_that_are_not_finite_are_unknown():
@@ -217,8 +289,9 @@ def test_more_strata_than_clients_and_odd_answers_are_refused():
     with pytest.raises(BadParameter, match=r"'strata' parameter of cluster .* chosen \(2\)"):
         Selector(Cluster(m=1, strata=3), federation, seed=0).select(ask=lambda ask: [[1.0]] * 2)
     chooser = Selector(Cluster(m=1, strata=1), federation, seed=0)
-    with pytest.raises(BadInput, match="one row of features per client"):
-        chooser.select(ask=lambda ask: [1.0, 2.0])
+    for odd in ([1.0, 2.0], np.ones((2, 0)), np.ones((2, 1)) * 1j, np.array([["a"], ["b"]])):
+        with pytest.raises(BadInput, match="cluster needs features as one row of real numbers"):
+            chooser.select(ask=lambda ask, odd=odd: odd)
 
 
 features_of = st.lists(
@@ -240,6 +313,9 @@ def test_whatever_the_features_the_law_is_sound(features, m, strata, name, data)
     assert 1 <= len(design.strata) <= min(m, n)
     assert design.expected_counts().sum() == pytest.approx(min(m, n))
     assert (design.expected_counts() > 0).all()
+    told, share = known.sum(), min(m, n) * np.count_nonzero(~known) / n
+    if 0 < told < n and m > 1 and strata > 1 and name != "importance":  # they are a stratum
+        assert design.expected_counts()[~known].sum() >= max(1, np.floor(share)) - 1e-9
 
 
 # -- what it asks, hears and remembers ---------------------------------------------------------
@@ -247,7 +323,10 @@ def test_whatever_the_features_the_law_is_sound(features, m, strata, name, data)
 
 def test_declarations_follow_the_parameters():
     assert Claim.UNBIASED in HCSFed.claims
-    assert HCSFed().asks == {COMPRESSED_GRADIENT}
+    assert HCSFed().asks == HCSFed.asks == {COMPRESSED_GRADIENT}
+    (signal,) = HCSFed(rate=0.025).asks
+    assert signal.discloses == "a summary of the model update, of 2.5 % of its length"
+    assert signal.secrecy == "update"
     assert HCSFed(features="stale").asks == frozenset()
     assert HCSFed(weights="paper").claims == frozenset()
     assert Cluster().claims == {Claim.UNBIASED, Claim.EXACTLY_M}
@@ -324,10 +403,58 @@ def test_the_next_round_starts_from_the_last_cohort():
     selector.observe(Replies(chosen, {"update": updates[chosen]}))
     state = selector.start()
     assert sorted(map(tuple, state.centres)) == sorted(map(tuple, updates[chosen]))
-    assert state.seen.sum() == 4
     few = Replies(chosen[:2], {"update": updates[chosen[:2]]})
     again = chooser.observe(state, federation, None, few)  # two dropped out: old centres stay
     assert again.centres is state.centres
+
+
+def test_with_fewer_draws_than_strata_it_starts_from_the_last_cohort_too():
+    chooser = Cluster(m=2, strata=3, rate=1.0)
+    federation = Federation.from_sizes([1] * 6)
+    features = np.array([[0.0], [0.1], [10.0], [10.1], [50.0], [50.1]])
+    selector = Selector(chooser, federation, seed=0)
+    for _ in range(3):
+        chosen = selector.select(ask=lambda ask: features[ask.clients]).clients
+        strata = [s.tolist() for s in selector.law.strata]
+        assert sorted(strata) == [[0, 1, 2, 3], [4, 5]]
+        selector.observe(Replies(chosen, {"update": features[chosen]}))
+        assert selector.start().centres.shape == (2, 1)
+
+
+def test_who_asks_keeps_no_features():
+    chooser = HCSFed(m=4, strata=4, rate=1.0)
+    selector = Selector(chooser, Federation.from_sizes([1] * 50), seed=0)
+    updates = np.random.default_rng(0).standard_normal((50, 30))
+    for _ in range(3):
+        chosen = selector.select(ask=lambda ask: updates[ask.clients]).clients
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+    state = selector.start()
+    assert not state.seen.any()
+    assert state.kept.size == state.recent.size == state.owners.size == 0
+    assert state.centres.shape == (4, 30)
+
+
+@pytest.mark.parametrize("how", ["ask", "stale"])
+def test_the_picture_is_what_the_last_cohort_was_drawn_from(how):
+    federation = Federation.from_sizes([1] * 10 + [0] + [1] * 10 + [1] * 10)
+    rng, kinds = np.random.default_rng(0), np.repeat(5 * np.eye(3), [11, 10, 10], axis=0)
+    selector = Selector(Cluster(m=6, strata=3, rate=1.0, features=how), federation, seed=0)
+    assert selector.picture() == {}
+    for _ in range(4):
+        updates = kinds + 0.1 * rng.standard_normal((31, 3))
+        chosen = selector.select(ask=lambda ask, rows=updates: rows[ask.clients]).clients
+        law, before = selector.law, selector.picture()
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+        assert selector.law is None
+        shown = selector.picture()
+        assert all(np.array_equal(shown[key], before[key]) for key in before)
+        assert shown["strata_sizes"].tolist() == [len(s) for s in law.strata]
+        assert shown["allocation"].sum() == 6
+        assert shown["labels"][10] == -1  # it has no data
+        for h, members in enumerate(law.strata):
+            assert np.flatnonzero(shown["labels"] == h).tolist() == members.tolist()
+    selector.update(Federation.from_sizes([1] * 5))
+    assert selector.picture() == {}
 
 
 def test_clients_that_come_and_go_are_known_by_their_names():
@@ -339,18 +466,68 @@ def test_clients_that_come_and_go_are_known_by_their_names():
     selector.update(Federation(sizes=[1] * 4, ids=[0, 2, 5, 7]))
     state = selector.start()
     assert state.seen.tolist() == [before.seen[0], before.seen[2], False, False]
-    np.testing.assert_array_equal(state.rows[1], before.rows[2])
+    np.testing.assert_array_equal(
+        state.latest.rows(np.array([1])), before.latest.rows(np.array([2]))
+    )
     np.testing.assert_allclose(selector.design().mean(), 0.25)
 
 
-def test_an_update_of_another_length_is_refused():
-    chooser = Cluster(m=1, strata=1, rate=1.0, features="stale")
-    selector = Selector(chooser, Federation.from_sizes([1] * 2), seed=0)
-    for length in (3, 4):
-        chosen = selector.select().clients
-        rows = Replies(chosen, {"update": np.ones((1, length))})
-        if length == 3:
+@pytest.mark.parametrize("how", ["ask", "stale"])
+def test_there_are_fewer_strata_when_few_clients_are_left(how):
+    selector = Selector(Cluster(m=3, strata=5, features=how), Federation.from_sizes([1] * 9), 0)
+    updates = np.random.default_rng(0).standard_normal((9, 20))
+    for n in (9, 9, 4, 4):
+        if n < len(selector.federation):
+            selector.update(Federation.from_sizes([1] * n))
+        chosen = selector.select(ask=lambda ask: updates[ask.clients]).clients
+        assert len(selector.law.strata) <= 3
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+
+
+@pytest.mark.parametrize("how", ["ask", "stale"])
+@pytest.mark.parametrize("length", [19, 21, 40])  # 21 is two features, as 20 is
+def test_an_update_of_another_length_is_refused(length, how):
+    selector = Selector(Cluster(m=1, strata=1, features=how), Federation.from_sizes([1] * 2), 0)
+    for d in (20, length):
+        chosen = selector.select(ask=lambda ask: np.ones((2, 2))).clients
+        rows = Replies(chosen, {"update": np.ones((1, d))})
+        if d == 20:
             selector.observe(rows)
         else:
-            with pytest.raises(BadInput, match="another length"):
+            with pytest.raises(BadInput, match=f"must have 20 numbers .* got {length}"):
                 selector.observe(rows)
+
+
+@pytest.mark.parametrize(
+    "odd", [np.ones(3), np.ones((3, 2, 2)), np.ones((3, 0)), np.ones((3, 4)) * 1j]
+)
+@pytest.mark.parametrize("how", ["ask", "stale"])
+def test_what_is_no_update_is_refused(odd, how):
+    selector = Selector(Cluster(m=3, strata=1, features=how), Federation.from_sizes([1] * 3), 0)
+    chosen = selector.select(ask=lambda ask: np.ones((3, 2))).clients
+    with pytest.raises(BadInput, match="cluster needs updates as one row of real numbers"):
+        selector.observe(Replies(chosen, {"update": odd}))
+
+
+@pytest.mark.parametrize("huge", [1e19, 1e39, 1e300])
+@pytest.mark.parametrize("compression", ["groups", "centres", "projection"])
+@pytest.mark.parametrize("how", ["ask", "stale"])
+def test_a_huge_update_is_left_out(huge, compression, how):
+    chooser = HCSFed(m=3, strata=2, features=how, compression=compression)
+    selector = Selector(chooser, Federation.from_sizes([1] * 6), seed=0)
+    updates = np.random.default_rng(0).standard_normal((6, 40))
+    updates[0] = huge
+    for _ in range(12):
+        chosen = selector.select(ask=lambda ask: updates[ask.clients, :4]).clients
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))
+        assert np.isfinite(selector.start().centres).all()
+    if how == "stale":
+        assert selector.start().seen.tolist() == [False] + [True] * 5
+
+
+def test_updates_of_other_kinds_of_numbers():
+    selector = Selector(HCSFed(m=3, strata=2), Federation.from_sizes([1] * 6), seed=0)
+    for kind in (np.int64, np.float16, np.float32, np.uint8):
+        updates = np.arange(240).reshape(6, 40).astype(kind)
+        chosen = selector.select(ask=lambda ask, u=updates: u[ask.clients]).clients
+        selector.observe(Replies(chosen, {"update": updates[chosen]}))

@@ -160,9 +160,11 @@ class Scheme(Checked, ABC, Generic[S]):
     def picture(self, state: S) -> dict[str, Array]:
         """What a report may draw of the state, by agreed keys; nothing by default.
 
-        ``labels`` (n,) the cluster of each client, ``distances`` (n, n) for n <= 500,
-        ``linkage`` (n - 1, 4) as in scipy, ``reachability`` and ``ordering`` (n,) of OPTICS,
-        ``strata_sizes`` (H,) and ``allocation`` (H,) clients and draws per stratum.
+        ``labels`` (n,) the cluster of each client, -1 for none, ``distances`` (n, n) for
+        n <= 500, ``linkage`` (n - 1, 4) as in scipy, ``reachability`` and ``ordering`` (n,) of
+        OPTICS, ``strata_sizes`` (H,) and ``allocation`` (H,) clients and draws per stratum.
+        Where the law of a round is `Stratified`, `Selector.picture` adds labels, sizes and
+        allocation of the strata that the last cohort was drawn from.
         """
         return {}
 

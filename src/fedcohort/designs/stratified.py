@@ -71,6 +71,27 @@ class Stratified(Design):
             out[positions] = part.count_covariance_times(x[positions])
         return out
 
+    def picture(self) -> dict[str, Array]:
+        """The strata, to be drawn in a report; the keys are those of `Scheme.picture`.
+
+        ``allocation`` is the expected number of draws, which for most parts is the number.
+
+        >>> from fedcohort.core import Shares
+        >>> from fedcohort.designs import Simple
+        >>> pair = Simple(Shares.of(np.array([1, 1])), 1)
+        >>> Stratified(3, (np.array([0, 2]),), (pair,), (Fraction(1),)).picture()
+        {'labels': array([ 0, -1,  0]), 'strata_sizes': array([2]), 'allocation': array([1.])}
+        """
+        labels = np.full(self.n, -1, dtype=np.int64)
+        for h, positions in enumerate(self.strata):
+            labels[positions] = h
+        draws = [float(part.expected_counts().sum()) for part in self.parts]
+        return {
+            "labels": labels,
+            "strata_sizes": np.array([len(positions) for positions in self.strata]),
+            "allocation": np.round(draws, 6),
+        }
+
     def distinct(self) -> Distinct:
         each = [part.distinct() for part in self.parts]
         return Distinct(sum(d.mean for d in each), sum(d.variance for d in each))

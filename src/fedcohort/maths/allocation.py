@@ -59,6 +59,19 @@ def largest_remainder(shares: ArrayLike, sizes: ArrayLike, m: int) -> Ints:
     return given
 
 
+def unknown_draws(unknown: int, n: int, m: int) -> int:
+    """How many of m draws go to the clients of whom nothing is known: their share, rounded.
+
+    At least 1, so that they are found out, and at most m - 1, so that something is left for the
+    others; hence never less than the share rounded down. For 0 < unknown < n and 2 <= m <= n
+    both parts have enough clients for their draws.
+
+    >>> unknown_draws(30, 100, 10), unknown_draws(1, 100, 10), unknown_draws(99, 100, 10)
+    (3, 1, 9)
+    """
+    return min(max(1, round(m * unknown / n)), m - 1)
+
+
 def neyman_allocation(sizes: ArrayLike, deviations: ArrayLike, m: int) -> Ints:
     """The allocation of least variance: the exact integer optimum.
 
@@ -107,9 +120,11 @@ def neyman_allocation(sizes: ArrayLike, deviations: ArrayLike, m: int) -> Ints:
 def paper_allocation(sizes: ArrayLike, dispersions: ArrayLike, m: int) -> Ints:
     """Equation (5) of HCSFed as printed, rounded: m_h near m N_h S_h / sum N_h S_h.
 
-    S_h is a *variance* there (see `dispersion`), so that in the reading ``"variance"`` the
-    re-allocation has exactly the variance of the proportional one, and in the reading
-    ``"pairs"`` mostly a larger one; `neyman_allocation` is what its equation (8) needs.
+    S_h is a *variance* there (see `dispersion`). With m_h not rounded, no finite-population
+    correction and all S_h > 0, that has exactly the variance of the proportional allocation in
+    the readings ``"variance"`` and ``"mean-pair"``, and mostly a larger one in ``"pairs"``.
+    Whole m_h within their bounds and the correction change that for better or worse; with
+    `neyman_allocation`, what equation (8) needs, the variance is never larger than with either.
 
     >>> paper_allocation([10, 30, 60], [25.0, 1.0, 0.25], 20)
     array([10,  6,  4])
@@ -124,7 +139,8 @@ def dispersion(sizes: ArrayLike, variances: ArrayLike, reading: Reading) -> Numb
     """S_h of equation (5) of HCSFed, whose sum has a free index, in its three readings.
 
     ``"pairs"``: all ordered pairs, divided by N_h - 1, which is 2 N_h s_h^2; ``"mean-pair"``:
-    the mean over ordered pairs, 2 s_h^2; ``"variance"``: s_h^2 itself. # (H,) -> (H,)
+    the mean over ordered pairs, 2 s_h^2; ``"variance"``: s_h^2 itself. The last two differ by a
+    factor that all strata share, so that they allocate alike. # (H,) -> (H,)
 
     >>> dispersion([4], [20 / 3], "mean-pair").round(3)
     array([13.333])

@@ -137,27 +137,49 @@ def merge_strata(labels: Ints, centres: ArrayLike, most: int) -> Ints:
     >>> merge_strata(np.array([0, 1, 2, 2]), [[0.0], [0.1], [9.0]], 2)
     array([0, 0, 1, 1])
     """
-    means = np.array(centres, dtype=np.float64)
     if most < 1:
         raise ValueError(f"most must be at least 1 stratum, got {most}")
-    counts = np.bincount(labels, minlength=len(means)).astype(np.float64)
-    target = np.arange(len(means))  # the stratum that each old stratum is part of
-    alive = np.flatnonzero(counts > 0)
-    while alive.size > most:
-        gaps = means[alive, None] - means[alive]  # (a, a, d)
-        harmonic = 1 / counts[alive, None] + 1 / counts[alive]
-        costs = np.einsum("ijd,ijd->ij", gaps, gaps) / harmonic
-        costs[np.tril_indices(alive.size)] = np.inf
-        a, b = alive[list(np.unravel_index(np.argmin(costs), costs.shape))]
+    used, numbered = np.unique(labels, return_inverse=True)
+    means = np.asarray(centres, dtype=np.float64)[used]
+    means = means - means.mean(axis=0)  # so that little is lost by |a|^2 + |b|^2 - 2 ab
+    counts = np.bincount(numbered).astype(np.float64)
+    target = np.arange(used.size)  # the stratum that each old stratum is part of
+    costs = np.full((used.size, used.size), np.inf)  # of merging a with b > a
+    for a in range(used.size if used.size > most else 0):
+        costs[a, a + 1 :] = _union_costs(means, counts, a)[a + 1 :]
+    for _ in range(used.size - most):
+        a, b = divmod(int(np.argmin(costs)), used.size)  # a < b
         total = counts[a] + counts[b]
         means[a] = (counts[a] * means[a] + counts[b] * means[b]) / total
-        counts[a] = total
+        counts[a], counts[b] = total, np.inf
         target[target == b] = a
-        alive = alive[alive != b]
-    number = np.empty(len(means), dtype=np.int64)
-    number[alive] = np.arange(alive.size)
-    merged: Ints = number[target[labels]]
+        costs[b, :] = costs[:, b] = np.inf
+        new = np.where(np.isfinite(counts), _union_costs(means, counts, a), np.inf)
+        costs[a, a + 1 :], costs[:a, a] = new[a + 1 :], new[:a]
+    merged: Ints = np.unique(target, return_inverse=True)[1][numbered]
     return merged
+
+
+def join_copies(labels: Ints, centres: Floats) -> tuple[Ints, Floats]:
+    """Strata with the same centre are one: more of them would only be split by chance.
+
+    >>> join_copies(np.array([0, 1, 2]), np.array([[5.0], [1.0], [5.0]]))
+    (array([1, 0, 1]), array([[1.],
+           [5.]]))
+    """
+    scale = float(np.abs(centres).max(initial=0.0)) or 1.0
+    _, first, same = np.unique(
+        np.round(centres / scale, 9), axis=0, return_index=True, return_inverse=True
+    )
+    return same.reshape(-1)[labels], centres[first]
+
+
+def _union_costs(means: Floats, counts: Floats, a: int) -> Floats:
+    """What merging stratum a with each other one adds to the squares inside. # (k, d) -> (k,)."""
+    squares = np.einsum("ij,ij->i", means, means)
+    gaps = np.maximum(squares + squares[a] - 2 * (means @ means[a]), 0.0)
+    costs: Floats = gaps / (1 / counts + 1 / counts[a])
+    return costs
 
 
 def _checked_rows(features: ArrayLike) -> Rows:

@@ -6,8 +6,7 @@ Four schemes that add one stage after the other, as the paper's ablation does: `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, cast
 
@@ -24,6 +23,7 @@ from fedcohort.core import (
     Design,
     Ending,
     Federation,
+    Maybe,
     Moment,
     OneOf,
     Real,
@@ -36,6 +36,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.latest import Latest, fits
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.designs import Rows, Simple, Stratified
@@ -45,17 +46,13 @@ from fedcohort.maths.allocation import (
     neyman_allocation,
     paper_allocation,
     proportional_allocation,
+    unknown_draws,
 )
 from fedcohort.maths.compression import Compression, compress
 from fedcohort.maths.draws import below
-from fedcohort.maths.strata import kmeans, merge_strata, stratum_variances
+from fedcohort.maths.lengths import capped, chances_by_length, guessed_lengths, relative
+from fedcohort.maths.strata import join_copies, kmeans, merge_strata, stratum_variances
 
-CAP = 10.0
-"""No update counts for longer than so many times the median: one liar must not fill a stratum."""
-SAFE = 1e15
-"""Features up to this size have squares that fit into 32 bits."""
-RECALLED = 2**20
-"""Up to so many bytes of features the last few laws are recalled, not found again."""
 COLD_STEPS, WARM_STEPS = 30, 10
 """Steps of k-means from new centres, and from those of the last round."""
 
@@ -68,45 +65,39 @@ def compressed_update(client: Client, rate: float, method: Compression) -> Array
 
 COMPRESSED_GRADIENT = Signal(
     "compressed_gradient",
-    "a summary of the model update, by default a tenth of its length",
+    "a summary of the model update, of 10 % of its length",
     compressed_update,
     needs_model=True,
+    secrecy="update",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The features of the clients when they were last chosen."""
+    """What is kept from round to round: where strata were; without questions, all features."""
 
     seed: int  # of k-means
-    rows: Array  # (n, d') float32, zero before; (n, 0) before the first round
-    seen: Bools  # (n,)
+    length: int  # d of an update, 0 before the first
     centres: Array  # (strata, d') where k-means starts, (0, d') for anywhere
+    seen: Bools  # (n,) whose features are below; nobody's where they are asked for
+    kept: Array  # (n, d') with recent and owners: the last features of every client, see `Latest`
+    recent: Array
+    owners: Ints
+
+    @property
+    def latest(self) -> Latest:
+        """The features of the clients when they were last chosen."""
+        return Latest(self.kept, self.recent, self.owners)
 
 
 @dataclass(frozen=True, eq=False)
 class Told:
     """The features of the clients of a round: those of a client that told nothing are zero."""
 
-    rows: Array  # (k, d')
+    rows: Array  # (k, d') by which clients are alike
     known: Bools  # (k,)
-    norms: Floats  # (k,) for a client that told nothing, the mean of the others
-
-    @classmethod
-    def of(cls, rows: Array, known: Bools) -> Told:
-        """Features as they came, long ones cut to `CAP` times the median length."""
-        rows = rows if known.all() else np.where(known[:, None], rows, np.float32(0))
-        largest = float(np.abs(rows).max(initial=0.0))
-        if largest > SAFE:  # the scale means nothing, but squares must not overflow
-            rows = rows / largest
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        some = norms[norms > 0]
-        cap = CAP * float(np.median(some)) if some.size else 1.0
-        if np.any(norms > cap):
-            factor = np.minimum(1.0, cap / np.where(norms > 0, norms, 1.0))
-            rows, norms = (rows * factor[:, None]).astype(rows.dtype), norms * factor
-        guess = float(norms[known].mean()) if known.any() else 1.0
-        return cls(rows, known, np.where(known, norms, guess))
+    measured: Array  # (k, d') of which variances are taken: the rows, or these times importance
+    norms: Floats  # (k,) their lengths; of a client that told nothing, guessed
 
 
 @dataclass(frozen=True)
@@ -121,21 +112,22 @@ class HCSFed(Scheme[Seen]):
     5. A draw weighs p_i / (m_h q_i) (Hansen-Hurwitz): unbiased, whatever the features are.
 
     With fewer draws than strata the most similar strata are merged; strata whose features are
-    the same are one. A client whose features are unknown (never seen, or not finite) is in a
-    stratum of its own kind. All norms zero: equal chances. All s_h zero: proportional.
+    the same are one. Clients whose features are unknown (never seen, not finite, beyond 1e18)
+    are a stratum with its share of the draws. A stratum with a draw for each of its clients is
+    taken whole, with weights p_i. All norms zero: equal chances. All s_h zero: proportional.
 
     Parameters
     ----------
     m
         Number of draws; ``"all"`` for as many as there are clients.
     strata
-        H, how many strata.
+        H, how many strata; fewer where fewer clients are left, or have told their features.
     allocation
         ``"neyman"``; ``"proportional"`` to N_h; ``"paper"``: equation (5) as printed, where S_h
-        is a variance, so that it gains nothing over proportional.
+        is a variance in the place of a standard deviation.
     reading
-        Of S_h in equation (5), whose sum has a free index: ``"variance"``, ``"mean-pair"`` or
-        ``"pairs"``.
+        Of S_h in equation (5), whose sum has a free index: ``"variance"``, ``"mean-pair"``
+        (which allocates alike) or ``"pairs"``.
     inside
         ``"importance"``: by the length of the features; ``"uniform"``: without replacement,
         with weight p_i N_h / m_h (Horvitz-Thompson).
@@ -144,16 +136,24 @@ class HCSFed(Scheme[Seen]):
     features
         ``"ask"``: all clients train and tell their features in every round, as the paper needs
         (the ledger shows the price); ``"stale"``: those of the last time they were chosen.
+    measure
+        What q_i and s_h are made of: ``"update"``, X_i as in the paper; ``"contribution"``,
+        p_i X_i, which is what is summed. The same where all clients are equally important.
     compression
-        ``"groups"``: sums over random groups of coordinates; ``"centres"``: centres of the
-        component values as in the paper, blind to which coordinate is which; ``"projection"``.
+        ``"groups"``: sums over random groups of coordinates with random signs; ``"centres"``:
+        centres of the component values as in the paper, blind to which coordinate is which;
+        ``"projection"``.
     rate
         R = d' / d.
     floor
-        The part of the chances inside a stratum that is shared equally, so that none is 0.
+        The part of the chances inside a stratum that is shared equally. With 0 a client of
+        norm 0 is never drawn, and unbiasedness is not claimed.
+    cap
+        No update counts for longer than so many times the median; None for no cap.
 
     Where we differ: see the docs page; in short, equation (5) confuses variance and standard
-    deviation, the weights of Algorithm 2, line 15, are biased, and m_h need not be whole.
+    deviation, the weights of Algorithm 2, line 15, are biased, and m_h need not be whole. As
+    printed is ``weights="paper", allocation="paper", floor=0, cap=None``.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> told = lambda ask: [[1.0, 0.0], [1.1, 0.0], [0.0, 9.0], [0.0, 7.0]]
@@ -170,9 +170,11 @@ class HCSFed(Scheme[Seen]):
     inside: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
     weights: Annotated[str, OneOf(("unbiased", "paper"))] = "unbiased"
     features: Annotated[str, OneOf(("ask", "stale"))] = "ask"
+    measure: Annotated[str, OneOf(("update", "contribution"))] = "update"
     compression: Annotated[str, OneOf(("groups", "centres", "projection"))] = "groups"
     rate: Annotated[float, Real(0, 1, open_low=True)] = 0.1
-    floor: Annotated[float, Real(0, 1, open_low=True)] = 0.1
+    floor: Annotated[float, Real(0, 1)] = 0.1
+    cap: Annotated[float | None, Maybe(Real(1))] = 10.0
 
     name: ClassVar[str] = "hcsfed"
     paper: ClassVar[Citation] = Citation(
@@ -187,14 +189,22 @@ class HCSFed(Scheme[Seen]):
     )
     asks: ClassVar[frozenset[Signal]] = depending(
         frozenset({COMPRESSED_GRADIENT}),
-        lambda scheme: frozenset({COMPRESSED_GRADIENT} if scheme.features == "ask" else ()),
+        lambda scheme: frozenset({scheme._signal()} if scheme.features == "ask" else ()),
     )
     listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
     State: ClassVar[type] = Seen
 
     def _claims(self) -> frozenset[Claim]:
-        unbiased = {Claim.UNBIASED} if self.weights == "unbiased" else set()
-        return frozenset(unbiased | ({Claim.EXACTLY_M} if self.inside == "uniform" else set()))
+        uniform = self.inside == "uniform"
+        unbiased = self.weights == "unbiased" and (uniform or self.floor > 0)
+        kept = {Claim.UNBIASED: unbiased, Claim.EXACTLY_M: uniform}
+        return frozenset(claim for claim, holds in kept.items() if holds)
+
+    def _signal(self) -> Signal:
+        size = f"{100 * self.rate:.3g} %"
+        return replace(
+            COMPRESSED_GRADIENT, discloses=f"a summary of the model update, of {size} of its length"
+        )
 
     def start(self, federation: Federation, rng: Any) -> Seen:
         if self.strata > federation.eligible:
@@ -205,8 +215,9 @@ class HCSFed(Scheme[Seen]):
                 self.strata,
             )
         n = len(federation)
-        nothing = np.zeros((n, 0), np.float32)
-        return Seen(int(below(rng, 2**62, 1)[0]), nothing, np.zeros(n, dtype=bool), nothing[:0])
+        none, seed = Latest.nothing(n), int(below(rng, 2**62, 1)[0])
+        unseen = np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
+        return Seen(seed, 0, np.empty((0, 0), np.float32), *unseen)
 
     def select(
         self, state: Seen, federation: Federation, moment: Moment, rng: Any
@@ -217,38 +228,23 @@ class HCSFed(Scheme[Seen]):
 
     def _asking(self, state: Seen, federation: Federation) -> Conversation[Ending]:
         how: dict[str, int | float | str] = {"rate": self.rate, "method": self.compression}
-        rows = yield Ask(COMPRESSED_GRADIENT, federation.present, how)
-        if rows.ndim != 2 or rows.dtype.kind not in "iuf":
-            raise BadInput(
-                f"{self.name} needs one row of features per client; got {rows.dtype} of shape "
-                f"{rows.shape}."
-            )
-        return self.given(rows, federation, state)
+        rows = yield Ask(self._signal(), federation.present, how)
+        return self.given(self._checked(rows, "features"), federation, state)
 
     def design(self, state: Seen, federation: Federation, moment: Moment) -> Design | None:
         if self.features == "ask":
             return None  # known only when all have told their features
         here = federation.present
-        return self.given(state.rows[here], federation, state, state.seen[here])
+        return self.given(state.latest.rows(here), federation, state, state.seen[here])
 
     def given(
         self, rows: Array, federation: Federation, state: Seen, known: Bools | None = None
     ) -> Stratified:
         """The law of the cohort once the features of ``federation.present`` are known."""
-        parts = federation.shares.parts
-        if rows.nbytes > RECALLED or parts.dtype == object:
-            return self._law(rows, federation, state, known)
-        asked = tuple(a if a is None else a.tobytes() for a in (rows, known, parts, state.centres))
-        key = self, state.seed, rows.shape, *asked
-        return _recalled(key, lambda: self._law(rows, federation, state, known))
-
-    def _law(
-        self, rows: Array, federation: Federation, state: Seen, known: Bools | None
-    ) -> Stratified:
-        finite = np.asarray(np.isfinite(rows).all(axis=1))
-        told = Told.of(rows, finite if known is None else finite & known)
+        fine = fits(rows)
+        told = self._told(rows, fine if known is None else fine & known, federation)
         m = cohort_size(self.m, federation, self.name)
-        labels, draws = self.divided(told, m, state)
+        labels, draws = self._divided(told, m, state)
         order = np.argsort(labels, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
         drawn = [
@@ -262,42 +258,52 @@ class HCSFed(Scheme[Seen]):
             tuple(scale for _, scale in drawn),
         )
 
-    def divided(self, told: Told, m: int, state: Seen) -> tuple[Ints, Ints]:
-        """The stratum of each client and the draws of each stratum. # (k,), (H,)."""
-        labels = self._strata(told, m, state)
-        counts = np.bincount(labels)
-        variances = stratum_variances(told.rows, labels, len(counts))
-        guessed = np.unique(labels[~told.known])
-        if len(counts) > 1 and guessed.size:  # who was never seen may be anywhere
-            variances[guessed] = np.mean(told.norms[told.known] ** 2)
-        if self.allocation == "neyman":
-            return labels, neyman_allocation(counts, np.sqrt(variances), m)
-        if self.allocation == "proportional":
-            return labels, proportional_allocation(counts, m)
-        spread = dispersion(counts, variances, cast("Reading", self.reading))
-        return labels, paper_allocation(counts, spread, m)
+    def _told(self, rows: Array, known: Bools, federation: Federation) -> Told:
+        rows = rows if known.all() else np.where(known[:, None], rows, np.zeros_like(rows[:1]))
+        rows = capped(rows, self.cap)
+        norms = guessed_lengths(rows, known)
+        if self.measure == "update":
+            return Told(rows, known, rows, norms)
+        times = relative(federation.shares.parts[federation.present])
+        return Told(rows, known, rows * times[:, None], norms * times)
 
-    def _strata(self, told: Told, m: int, state: Seen) -> Ints:
-        """(k,) strata 0, 1, ..., at most m of them; those who told nothing are the last."""
-        n, known = len(told.rows), int(np.count_nonzero(told.known))
-        labels = np.zeros(n, dtype=np.int64)
+    def _divided(self, told: Told, m: int, state: Seen) -> tuple[Ints, Ints]:
+        """The stratum of each client and the draws of each stratum. # (k,), (H,)."""
+        n, known = len(told.known), int(np.count_nonzero(told.known))
         if self.strata == 1 or m == 1 or known == 0:
-            return labels
-        # The unknown get their share of the draws, and only what is left can have strata.
-        kept = 0 if known == n else min(max(1, round(m * (n - known) / n)), m - 1)
-        k = min(self.strata, known)
-        warm = state.centres.shape == (k, told.rows.shape[1])
+            return np.zeros(n, dtype=np.int64), np.array([m])
+        if known == n:
+            labels = self._strata(told.rows, m, state)
+            return labels, self._allocated(labels, told.measured, m)
+        kept = unknown_draws(n - known, n, m)
+        found = self._strata(told.rows[told.known], m - kept, state)
+        draws = self._allocated(found, told.measured[told.known], m - kept)
+        labels = np.full(n, len(draws))  # who told nothing is in the last
+        labels[told.known] = found
+        return labels, np.append(draws, kept)
+
+    def _strata(self, rows: Array, most: int, state: Seen) -> Ints:
+        """(k,) strata 0, 1, ..., at most ``most`` of them."""
+        warm = 0 < len(state.centres) <= len(rows) and state.centres.shape[1] == rows.shape[1]
         found, centres = kmeans(
-            told.rows[told.known],
-            k,
+            rows,
+            len(state.centres) if warm else min(self.strata, len(rows)),
             stream(state.seed, "strata"),
             start=state.centres if warm else None,
             steps=WARM_STEPS if warm else COLD_STEPS,
         )
-        found = merge_strata(*_without_copies(found, centres), m - kept)
-        labels[told.known] = found
-        labels[~told.known] = found.max() + 1
-        return labels
+        return merge_strata(*join_copies(found, centres), most)
+
+    def _allocated(self, labels: Ints, measured: Array, m: int) -> Ints:
+        """(H,) the draws of each stratum."""
+        counts = np.bincount(labels)
+        if self.allocation == "proportional":
+            return proportional_allocation(counts, m)
+        variances = stratum_variances(measured, labels, len(counts))
+        if self.allocation == "neyman":
+            return neyman_allocation(counts, np.sqrt(variances), m)
+        spread = dispersion(counts, variances, cast("Reading", self.reading))
+        return paper_allocation(counts, spread, m)
 
     def _part(
         self, told: Told, mine: Ints, federation: Federation, m_h: int, m: int
@@ -306,11 +312,11 @@ class HCSFed(Scheme[Seen]):
         shares = Shares.of(federation.shares.parts[federation.present[mine]])
         scale = Fraction(shares.whole, federation.shares.whole)
         paper = Fraction(len(told.rows), m) if self.weights == "paper" else None
-        if self.inside == "uniform":
+        if self.inside == "uniform" or (paper is None and m_h == len(mine)):
             if paper is not None:  # (N / m) p_i instead of (N_h / m_h) p_i
                 scale *= paper * Fraction(m_h, len(mine))
             return Simple(shares, m_h), scale
-        chances = Shares.of_floats(self._chances(told.norms[mine]))
+        chances = Shares.of_floats(chances_by_length(told.norms[mine], self.floor))
         if paper is None:
             return Rows.hansen_hurwitz(chances, shares, m_h), scale
         # A value of (N / m) p_i a draw means a target of p_i q_i, up to a factor.
@@ -318,68 +324,54 @@ class HCSFed(Scheme[Seen]):
         scale = paper * Fraction(m_h * target.whole, chances.whole * federation.shares.whole)
         return Rows.hansen_hurwitz(chances, target, m_h), scale
 
-    def _chances(self, norms: Floats) -> Floats:
-        total = float(norms.sum())
-        equal = np.full(len(norms), 1.0 / len(norms))
-        return equal if total == 0 else self.floor * equal + (1 - self.floor) * norms / total
-
     def observe(
         self, state: Seen, federation: Federation, cohort: Cohort, replies: Replies
     ) -> Seen:
         if len(replies.clients) == 0:
             return state
-        updates = replies.signals[UPDATE.name]
-        new = compress(updates, self.rate, cast("Compression", self.compression))
-        new = new.astype(np.float32)
-        rows = state.rows.copy()
-        if rows.shape[1] == 0:
-            rows = np.zeros((len(rows), new.shape[1]), np.float32)
-        if rows.shape[1] != new.shape[1]:
-            raise BadInput(f"{self.name}: an update has another length than those before it.")
-        rows[replies.clients] = new
+        updates = self._checked(replies.signals[UPDATE.name], "updates")
+        d = updates.shape[1]
+        if state.length not in (0, d):
+            raise BadInput(
+                f"{self.name}: an update must have {state.length} numbers like those before it; "
+                f"got {d}."
+            )
+        fine = fits(updates)  # who sends 1e300 has told nothing
+        clients, sent = replies.clients[fine], updates if fine.all() else updates[fine]
+        if len(clients) == 0:
+            return state
+        new = compress(sent, self.rate, cast("Compression", self.compression)).astype(np.float32)
+        state = replace(state, length=d, centres=self._centres(new, state))
+        if self.features == "ask":
+            return state
         seen = state.seen.copy()
-        seen[replies.clients] = True
-        return Seen(state.seed, rows, seen, self._centres(new, state))
+        seen[clients] = True
+        return _with(state, seen, state.latest.replaced(clients, new))
 
     def _centres(self, new: Array, state: Seen) -> Array:
         """Where k-means starts in the next round: a cohort has a client of every stratum."""
-        if len(new) < self.strata:
+        wanted = self.strata if self.m == "all" else min(self.strata, int(self.m))
+        if len(new) < wanted:
             return state.centres
-        _, centres = kmeans(new, self.strata, stream(state.seed, "centres"))
+        _, centres = kmeans(capped(new, self.cap), wanted, stream(state.seed, "centres"))
         return centres.astype(np.float32)
 
+    def _checked(self, rows: Array, what: str) -> Array:
+        """Rows as float32 or float64."""
+        if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iuf":
+            raise BadInput(
+                f"{self.name} needs {what} as one row of real numbers per client; "
+                f"got {rows.dtype} of shape {rows.shape}."
+            )
+        return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+
     def adapt(self, state: Seen, federation: Federation, came_from: Ints, rng: Any) -> Seen:
-        old = came_from >= 0
-        rows = np.where(old[:, None], state.rows[came_from], np.float32(0))
-        return Seen(state.seed, rows, old & state.seen[came_from], state.centres)
-
-    def picture(self, state: Seen) -> dict[str, Array]:
-        if not state.seen.any():
-            return {}
-        m = len(state.rows) if self.m == "all" else min(int(self.m), len(state.rows))
-        labels, draws = self.divided(Told.of(state.rows, state.seen), m, state)
-        return {"labels": labels, "strata_sizes": np.bincount(labels), "allocation": draws}
+        seen = (came_from >= 0) & state.seen[came_from]
+        return _with(state, seen, state.latest.moved(came_from))
 
 
-_LAWS: dict[Hashable, Stratified] = {}
-
-
-def _recalled(key: Hashable, build: Callable[[], Stratified]) -> Stratified:
-    """``build()``, once for the same question: whoever asks again must not wait again."""
-    if key not in _LAWS:
-        while len(_LAWS) >= 8:
-            _LAWS.pop(next(iter(_LAWS)))
-        _LAWS[key] = build()
-    return _LAWS[key]
-
-
-def _without_copies(labels: Ints, centres: Floats) -> tuple[Ints, Floats]:
-    """Strata with the same centre are one: more of them would only be split by chance."""
-    scale = float(np.abs(centres).max()) or 1.0
-    _, first, same = np.unique(
-        np.round(centres / scale, 9), axis=0, return_index=True, return_inverse=True
-    )
-    return same.reshape(-1)[labels], centres[first]
+def _with(state: Seen, seen: Bools, latest: Latest) -> Seen:
+    return replace(state, seen=seen, kept=latest.kept, recent=latest.recent, owners=latest.owners)
 
 
 @dataclass(frozen=True)
