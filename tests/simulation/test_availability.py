@@ -49,5 +49,7 @@ def test_bad_settings() -> None:
         Random((0.5, 0.5)).available(3, 0, stream(0, "x"))
     with pytest.raises(BadParameter, match="'groups' parameter of cyclic"):
         Cyclic(groups=0)
+    with pytest.raises(UnknownName, match=r"parameter of cyclic named 'group'.*'groups'"):
+        availability("cyclic", group=2)
     with pytest.raises(UnknownName, match="Did you mean 'cyclic'"):
         availability("cylic")

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, LocalWork, compare, scheme
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortError, InUse
+from fedcohort.core.errors import (
+    BadCheckpoint,
+    BadInput,
+    BadParameter,
+    FedcohortError,
+    InUse,
+    UnknownName,
+)
+from fedcohort.server import Adam, Memory
 from fedcohort.simulation import Quadratic, Softmax
 from fedcohort.simulation.comparison import labelled
 from fedcohort.simulation.runfolder import claimed, fingerprint
@@ -260,3 +268,16 @@ def test_without_file_locks_a_file_marks_the_writer(
 def test_the_package_is_imported_without_file_locks() -> None:
     code = "import sys; sys.modules['fcntl'] = None; import fedcohort, fedcohort.cli"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
+    tmp_path: Path,
+) -> None:
+    built = run(tmp_path / "run", server=Adam(), estimator=Memory())
+    named = run(tmp_path / "run", server="adam", estimator="memory", jobs=1)
+    assert [trace.settings["estimator"] for trace in named.traces] == ["memory"] * 4
+    for a, b in zip(built.traces, named.traces, strict=True):
+        np.testing.assert_array_equal(a.model, b.model)
+    with pytest.raises(UnknownName, match="Did you mean 'memory'"):  # before anything is run
+        run(tmp_path / "other", estimator="memroy")
+    assert not (tmp_path / "other").exists()

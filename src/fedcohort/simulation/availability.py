@@ -12,10 +12,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked, Real, Whole
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats, Ints
+from fedcohort.server.named import named
 
 
 class Availability(Checked, ABC):
@@ -134,6 +135,4 @@ def availability(name: str, **parameters: object) -> Availability:
     >>> availability("cyclic", groups=2).available(5, 1, np.random.default_rng(0))
     array([1, 3])
     """
-    if name not in AVAILABILITIES:
-        raise UnknownName("availability model", name, AVAILABILITIES)
-    return AVAILABILITIES[name](**parameters)
+    return named("availability model", AVAILABILITIES, name, parameters)
