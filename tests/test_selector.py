@@ -241,6 +241,17 @@ def test_a_second_choice_in_a_round_replaces_law_and_availability() -> None:
     assert set(np.flatnonzero(selector.law.inclusion())) == {4, 5, 6}  # the law of the draw
 
 
+def test_a_round_ends_in_a_cohort_or_in_a_law() -> None:
+    class Odd(type(scheme("md"))):  # type: ignore[misc]
+        def select(self, *_: Any) -> Any:
+            return [0, 1]
+
+    selector = Selector(Odd(m=1), Federation.from_sizes([1, 1]), 0)
+    with pytest.raises(BadInput, match=r"a Cohort or in a Design .* gave \[0, 1\]"):
+        selector.select()
+    assert selector.pending is None
+
+
 def test_a_cohort_without_a_law() -> None:
     selector = Selector(
         scheme("pow-d", m=1, d=2), Federation.from_sizes([1, 1]), 0, ask=lambda ask: [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -111,6 +112,11 @@ class Selector:
         state = self.start(ask)
         rng = stream(self.seed, "select", self.round)
         ending = self._converse(self.scheme.select(state, federation, moment, rng), ask, self.round)
+        if not isinstance(ending, Cohort | Design):
+            raise BadInput(
+                f"{self.scheme.name} must end a round in a Cohort or in a Design to draw it from; "
+                f"its select() gave {reprlib.repr(ending)}."
+            )
         self._cohort, self._moment = drawn(ending, rng), moment
         self._law = ending if isinstance(ending, Design) else None
         return self._cohort

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.simulation import LocalWork
+from fedcohort.server import Hajek, Redraw
+from fedcohort.simulation import LocalWork, Random
+from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.tasks import Softmax
 
 pytest.importorskip("flwr")
@@ -14,6 +16,8 @@ from fedcohort import flower
 
 N, ROUNDS, SEED = 12, 5, 11
 WORK = LocalWork(steps=3, batch=8, lr=0.1)
+SILENT = (1, 5, 8, 10)
+QUICK = flower.Limits(population=0.2, poll=0.01)
 PRIVATE = {"fedsampling"}  # clients draw from entropy of their own, which no seed repeats
 SETTINGS = {
     "fedsampling": {"K": 60, "mechanism": "exact"},
@@ -44,8 +48,8 @@ def of_size(name: str) -> fedcohort.Scheme:
     return fedcohort.scheme(name, **settings)
 
 
-def played(task: Softmax, scheme: fedcohort.Scheme, **options: object):
-    grid = flower.InProcessGrid(flower.client_app(flower.task_client(task, WORK)), N, raises=True)
+def played(task: Softmax, scheme: fedcohort.Scheme, kind=flower.InProcessGrid, **options: object):
+    grid = kind(flower.client_app(flower.task_client(task, WORK)), N, raises=True)
     strategy = flower.CohortStrategy(scheme, clients=N, seed=SEED, **options)
     result = strategy.start(grid, flower.first_model(task, SEED), num_rounds=ROUNDS)
     return strategy, result.arrays["theta"].numpy()
@@ -63,6 +67,33 @@ def test_a_scheme_picks_the_same_cohorts_with_the_same_weights(name: str, task: 
         if not cohort.per_sample:  # the trace shows what those came to count for
             np.testing.assert_array_equal(cohort.weights, expected.weights)
     np.testing.assert_array_equal(theta, trace.model)
+
+
+class Silent(flower.InProcessGrid):
+    """Some clients answer questions, but never train."""
+
+    def deliver(self, message):
+        away = self.partition[message.metadata.dst_node_id] in SILENT
+        if away and message.metadata.message_type == "train":
+            return None
+        return super().deliver(message)
+
+
+@pytest.mark.parametrize("rule", [Redraw(), Hajek()])
+@pytest.mark.parametrize("name", sorted(set(fedcohort.schemes()) - PRIVATE))
+def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softmax) -> None:
+    scheme, how = of_size(name), "plain" if "fedsampling" in name else "memory"
+    up = Random(tuple(0.0 if i in SILENT else 1.0 for i in range(N)))
+    settings = {"rounds": ROUNDS, "seed": SEED, "work": WORK, "estimator": how}
+    failing = DropOuts(up, rule, quorum=0.3)
+    trace = fedcohort.simulate(task, scheme, dropouts=failing, **settings)
+    options = {"dropouts": rule, "estimator": how, "quorum": 0.3, "limits": QUICK}
+    strategy, theta = played(task, scheme, Silent, **options)
+    assert strategy.session.attendance.asked.sum() > strategy.session.attendance.answered.sum()
+    for round in np.flatnonzero(trace.distinct):  # the others are void
+        np.testing.assert_array_equal(strategy.cohorts[round].clients, trace.cohort(round).clients)
+    # Not to the last bit: clients that train together are summed in another order.
+    np.testing.assert_allclose(theta, trace.model, rtol=0, atol=1e-12)
 
 
 def test_at_least_twelve_schemes_are_compared() -> None:
