@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fedcohort import Federation, Selector, scheme, theory
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput
+from fedcohort.cli.advise import draw, show
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 
 
 @pytest.fixture
@@ -76,3 +79,63 @@ def test_one_source_only(sizes):
         run("-m", 3)
     with pytest.raises(BadInput, match="one of them"):
         run("-m", 3, "--sizes", sizes, "--saved", sizes)
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "says"),
+    [
+        ("poison:cap=true", UnknownName, "Did you mean 'poisson'"),
+        ("md:foo=3", UnknownName, "no parameter of md named 'foo'"),
+        ("md:m=3", BadParameter, "must be 6, as in the advice"),
+        ("poisson:cap=maybe", BadParameter, "True or False"),
+    ],
+)
+def test_a_scheme_that_is_not_understood_is_refused(sizes, word, error, says):
+    with pytest.raises(error, match=says):
+        run("--sizes", sizes, "-m", 6, "--scheme", word)
+
+
+def test_a_scheme_named_twice_is_refused(sizes):
+    with pytest.raises(BadInput, match="'md' twice"):
+        run("--sizes", sizes, "-m", 6, "--scheme", "md", "--scheme", "md:m=6")
+
+
+def test_clients_without_samples_and_a_large_m_are_mentioned(tmp_path):
+    (tmp_path / "sizes.csv").write_text("7\n5\n0\n")
+    text = run("--sizes", tmp_path / "sizes.csv", "-m", 10)
+    assert text.startswith("2 clients (1 client without samples is left out), m = 10")
+    assert "m = 10, but there are 2 clients" in text
+
+
+def test_what_is_no_npy_file_gets_one_sentence(sizes, tmp_path):
+    (tmp_path / "x.csv").write_text("1,2\n")
+    with pytest.raises(BadInput, match=r"x.csv must be an .npy file of numbers, as numpy.save"):
+        run("--sizes", sizes, "-m", 3, "--updates", tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_narrow_window_loses_columns_but_folds_no_number(width):
+    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    show(advice, out)
+    lines = out.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    exact = [row for row in advice.rows if row.status == "exact"]
+    rule = next(i for i, line in enumerate(lines) if line.startswith("──"))
+    for line, row in zip(lines[rule + 1 :], exact, strict=False):
+        assert line.startswith(row.name)
+        if row.score is not None and row.score > 0:
+            assert f"{row.score:.4g}" in line
+    assert any("with --json" in line for line in lines)
+
+
+def test_the_picture_labels_the_values_of_m_only(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    draw(advice, tmp_path / "m.png")
+    axis = drawn[0].axes[0].xaxis
+    assert [label.get_text() for label in axis.get_ticklabels()] == [str(m) for m in advice.sweep.m]
+    assert not axis.get_ticklabels(minor=True)

@@ -24,7 +24,7 @@ from fedcohort.core import (
     Whole,
 )
 from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.designs import Rows
 from fedcohort.maths.draws import distinct
 from fedcohort.selector import Selector
@@ -360,3 +360,23 @@ def test_bad_input(change):
     good = {"federation": [1, 2, 3], "m": 2}
     with pytest.raises((BadParameter, BadInput)):
         advise(**(good | change))
+
+
+def test_with_one_client_there_is_nothing_to_choose():
+    assert advise([7], m=1).recommended == "full"
+
+
+def test_settings_of_unknown_schemes_are_refused():
+    with pytest.raises(UnknownName, match="poisson"):
+        advise([5, 5, 5], m=2, settings={"poison": {"cap": True}})
+    with pytest.raises(UnknownName, match="foo"):
+        advise([5, 5, 5], m=2, settings={"md": {"foo": 3}})
+    with pytest.raises(BadParameter, match="same m"):
+        advise([5, 5, 5], m=2, settings={"md": {"m": 3}})
+
+
+def test_a_scheme_that_asks_nothing_waits_for_no_answers():
+    told = advise([5, 5, 5], m=2).cannot_know
+    (waiting,) = [line for line in told if "answers that do not exist yet" in line]
+    assert "fedsampling-naive" not in waiting
+    assert "The law of fedsampling-naive: it has no closed form here." in told

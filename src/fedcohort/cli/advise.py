@@ -9,14 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from fedcohort import theory
 from fedcohort.cli.tables import read_histograms, read_sizes, read_updates
-from fedcohort.cli.words import parse
+from fedcohort.cli.words import parse_scheme
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, canonical_ids
 from fedcohort.core.types import Array, Ints
+from fedcohort.core.words import split
+from fedcohort.report.fitted import fitted
+from fedcohort.report.words import counted
 from fedcohort.selector import Selector
 from fedcohort.theory.advice import Advice, SchemeFacts
 
@@ -60,7 +64,7 @@ def advise(
         heterogeneity=heterogeneity,
         model_bytes=model_bytes,
         secure_aggregation=secure_aggregation,
-        settings=dict(parse(word) for word in scheme or []),
+        settings=_settings(scheme or [], m),
     )
     if as_json:
         print(json.dumps(found.as_dict(), indent=2))
@@ -83,6 +87,18 @@ def _federation(
     raise BadInput("Give --sizes FILE.csv or --saved FILE, one of them.")
 
 
+def _settings(words: list[str], m: int) -> dict[str, dict[str, Any]]:
+    """What the words set, by scheme, checked and read as the schemes declare it."""
+    out: dict[str, dict[str, Any]] = {}
+    for word in words:
+        name, given = split(word)
+        built = parse_scheme(word, m)
+        if name in out:
+            raise BadInput(f"--scheme names '{name}' twice; give all its settings at once.")
+        out[name] = {key: getattr(built, key) for key in given}
+    return out
+
+
 def _by_position(rows: Array | None, order: Ints | None) -> Array | None:
     """Rows in the order of the file, brought into the order of the federation."""
     if rows is None or order is None or len(rows) != len(order):
@@ -93,61 +109,71 @@ def _by_position(rows: Array | None, order: Ints | None) -> Array | None:
 def show(advice: Advice, console: Console | None = None) -> None:
     """The table, the recommendation, and what cannot be known."""
     out = console or Console()
-    if not out.is_terminal:  # piped: one line per scheme
-        out = Console(width=240, file=out.file)
-    out.print(
-        f"{advice.n} clients, m = {advice.m}, {advice.rounds} rounds, "
-        f"sum p^2 = {advice.sum_squares:.4g} (1/n = {1 / advice.n:.4g})\n"
-    )
-    out.print(_table([row for row in advice.rows if row.status == "exact"]))
+    if not out.is_terminal:  # a pipe has no width: nothing is left out
+        out = Console(width=PIPED, file=out.file)
+    _say(out, f"{_head(advice)}\n")
+    columns = _columns([row for row in advice.rows if row.status == "exact"])
+    table, dropped = fitted(columns, out, FIRST_TO_GO, left=WORDY)
+    out.print(table)
+    if dropped:
+        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
     rest = [row for row in advice.rows if row.status != "exact"]
     if rest:
-        out.print("\nNot computed:")
+        _say(out, "\nNot computed:")
         for row in rest:
-            line = f"  {row.name}: {row.note} Needs: {row.needs}."
-            out.print(line, markup=False, highlight=False)
+            _say(out, f"{row.name}: {row.note} Needs: {row.needs}.", indent=2)
     head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
-    out.print(f"\n[bold]{head}[/bold]")
+    out.print(Text(f"\n{head}", "bold"))
     for line in advice.reasons:
-        out.print(f"  {line}", markup=False, highlight=False)
-    out.print("\nWhat this cannot know:")
+        _say(out, line, indent=2)
+    _say(out, "\nWhat this cannot know:")
     for line in advice.cannot_know:
-        out.print(f"  {line}", markup=False, highlight=False)
+        _say(out, line, indent=2)
 
 
-COLUMNS = (
-    "scheme", "score", "bias", "Sigma", "gamma", "Var sum", "clients", "never seen (worst)",
-    "bytes/round", "secure agg.", "asks", "discloses",
+def _say(out: Console, words: str, indent: int = 0) -> None:
+    out.print(Padding(Text(words), (0, 0, 0, indent), expand=False))
+
+
+def _head(advice: Advice) -> str:
+    without = ""
+    if advice.left_out:
+        are = "is" if advice.left_out == 1 else "are"
+        without = f" ({counted(advice.left_out, 'client')} without samples {are} left out)"
+    return (
+        f"{counted(advice.n, 'client')}{without}, m = {advice.m}, "
+        f"{counted(advice.rounds, 'round')}, "
+        f"sum p^2 = {advice.sum_squares:.4g} (1/n = {1 / advice.n:.4g})"
+    )
+
+
+PIPED = 1_000
+WORDY = ("secure agg.", "asks", "discloses")
+FIRST_TO_GO = (
+    "discloses", "asks", "secure agg.", "bytes/round", "gamma", "Var sum", "never", "clients",
+    "Sigma",
 )  # fmt: skip
+"""Columns in the order in which a narrow window loses them."""
 
 
-def _table(rows: list[SchemeFacts]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in COLUMNS:
-        wordy = column in {"asks", "discloses", "secure agg."}
-        left = wordy or column == "scheme"
-        table.add_column(
-            column,
-            overflow="fold",
-            no_wrap=column == "scheme",
-            justify="left" if left else "right",
-        )
-    for row in rows:
-        table.add_row(
-            row.name,
-            _number(row.score),
-            "0" if row.unbiased else _number(row.bias),
-            _number(row.sigma),
-            _number(row.gamma),
-            _number(row.weight_sum_variance),
-            _clients(row),
-            f"{row.never_mean:.1%} ({row.never_worst:.1%})",
-            _bytes(row.bytes_per_round),
-            row.secure_aggregation.split(":")[0].split(";")[0],
-            row.needs if row.needs != "nothing" else "-",
-            ", ".join(dict.fromkeys(line.split(" (")[0] for line in row.discloses)) or "-",
-        )
-    return table
+def _columns(rows: list[SchemeFacts]) -> dict[str, list[str]]:
+    return {
+        "scheme": [row.name for row in rows],
+        "score": [_number(row.score) for row in rows],
+        "bias": ["0" if row.unbiased else _number(row.bias) for row in rows],
+        "Sigma": [_number(row.sigma) for row in rows],
+        "gamma": [_number(row.gamma) for row in rows],
+        "Var sum": [_number(row.weight_sum_variance) for row in rows],
+        "clients": [_clients(row) for row in rows],
+        "never seen (worst)": [f"{r.never_mean:.1%} ({r.never_worst:.1%})" for r in rows],
+        "bytes/round": [_bytes(row.bytes_per_round) for row in rows],
+        "secure agg.": [row.secure_aggregation.split(":")[0].split(";")[0] for row in rows],
+        "asks": [row.needs if row.needs != "nothing" else "-" for row in rows],
+        "discloses": [
+            ", ".join(dict.fromkeys(line.split(" (")[0] for line in row.discloses)) or "-"
+            for row in rows
+        ],
+    }
 
 
 def _clients(row: SchemeFacts) -> str:
@@ -185,6 +211,8 @@ def draw(advice: Advice, path: Path) -> None:
         values: list[Any] = [np.nan if score is None else score for score in scores]
         axes.plot(advice.sweep.m, values, marker="o", label=name)
     axes.set(xscale="log", xlabel="m, clients per round", ylabel="score (lower is better)")
+    axes.set_xticks(advice.sweep.m, labels=[str(m) for m in advice.sweep.m])
+    axes.set_xticks([], minor=True)
     axes.set_yscale("linear" if _has_zero(advice) else "log")
     axes.set_title(advice.criterion, fontsize=9)
     axes.legend(fontsize=8)

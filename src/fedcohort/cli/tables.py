@@ -90,8 +90,8 @@ def read_updates(path: Path) -> Floats:
     _exists(path)
     try:
         values = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise BadInput(f"{path} must be an .npy file of numbers; {error}.") from None
+    except (ValueError, OSError, EOFError):  # what numpy says of it is of no help
+        raise BadInput(f"{path} must be an .npy file of numbers, as numpy.save writes.") from None
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "iuf":
         raise BadInput(f"{path} must hold one row of numbers per client.")
     return values.astype(np.float64)

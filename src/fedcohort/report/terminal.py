@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
+from fedcohort.report.fitted import fitted
 from fedcohort.report.measures import measured
 from fedcohort.report.story import apart, chance, headline
 from fedcohort.report.words import amount, byte_count, duration, p_value, ratio
@@ -22,9 +19,7 @@ from fedcohort.report.words import amount, byte_count, duration, p_value, ratio
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
-PIPED = 200
-BETWEEN = 2
-"""Spaces between two columns."""
+PIPED = 1_000
 FIRST_TO_GO = ("Time", "Best", "Gini", "Bytes", "p", "± sd", "Rounds", "Gap")
 """Columns in the order in which a narrow terminal loses them."""
 
@@ -74,49 +69,3 @@ def summary_columns(
         "Time": [duration(row.seconds) for row in facts],
         "Gini": [ratio(row.gini) for row in facts],
     }
-
-
-def fitted(
-    columns: Mapping[str, Sequence[str]],
-    console: Console,
-    first_to_go: Iterable[str],
-    left: Sequence[str] = (),
-) -> tuple[Table, list[str]]:
-    """A table no cell of which is folded, and the headings of the columns it had to lose.
-
-    ``first_to_go`` are beginnings of headings. The first column is never lost; it and those
-    named in ``left`` are aligned to the left. Headings may be folded, between words.
-    """
-    shown = dict(columns)
-    for beginning in first_to_go:
-        if _total(_narrow(shown)) <= console.width:
-            break
-        shown = {k: cells for k, cells in shown.items() if not k.startswith(beginning)}
-    widths = _narrow(shown)
-    for heading, width in widths.items():
-        wish = max(width, cell_len(heading))
-        if _total(widths) + wish - width <= console.width:
-            widths[heading] = wish
-    # No box when piped: nothing but the numbers.
-    lines = box.SIMPLE_HEAD if console.is_terminal else None
-    table = Table(box=lines, show_edge=False, pad_edge=False, padding=(0, BETWEEN - 1, 0, 0))
-    if lines is None:
-        table.padding = (0, BETWEEN, 0, 0)
-    for number, (heading, width) in enumerate(widths.items()):
-        side: JustifyMethod = "left" if number == 0 or heading in left else "right"
-        table.add_column(Text(heading, "bold"), justify=side, width=width, no_wrap=False)
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*(Text(cell) for cell in row))  # never read as markup
-    return table, [heading for heading in columns if heading not in shown]
-
-
-def _narrow(columns: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The least width of every column: its widest cell, or the longest word above it."""
-    return {
-        heading: max(cell_len(text) for text in (*cells, *heading.split()))
-        for heading, cells in columns.items()
-    }
-
-
-def _total(widths: Mapping[str, int]) -> int:
-    return sum(widths.values()) + BETWEEN * (len(widths) - 1)

@@ -16,7 +16,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Floats
-from fedcohort.schemes import schemes
+from fedcohort.schemes import find, schemes
 from fedcohort.theory.knowledge import Known, NotKnownError
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
 from fedcohort.theory.rehearsal import bytes_of, rehearse
@@ -90,8 +90,8 @@ class SchemeFacts:
 class Advice:
     """The table, the recommendation and what it rests on.
 
-    ``rows`` are sorted: by score where it is known, then those whose law is not known, then
-    those that do not apply.
+    ``n`` clients have samples, ``left_out`` have none. ``rows`` are sorted: by score where it
+    is known, then those whose law is not known, then those that do not apply.
     """
 
     n: int
@@ -104,6 +104,7 @@ class Advice:
     reasons: tuple[str, ...]
     sweep: Sweep
     cannot_know: tuple[str, ...]
+    left_out: int = 0
 
     def row(self, name: str) -> SchemeFacts:
         """The facts of one scheme."""
@@ -159,7 +160,8 @@ def advise(
     secure_aggregation
         Recommend only what works with it.
     settings
-        Settings of schemes by name, such as ``{"poisson": {"cap": True}}``.
+        Settings of schemes by name, such as ``{"poisson": {"cap": True}}``; ``m`` is that of
+        the advice, for schemes are compared at the same m.
     sweep
         Other values of m to look at; by default halves and doubles of m.
 
@@ -172,7 +174,8 @@ def advise(
     fed = federation if isinstance(federation, Federation) else Federation.from_sizes(federation)
     _check(m, rounds, heterogeneity, model_bytes)
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
-    judge = Judge(known, rounds, float(heterogeneity), model_bytes, dict(settings or {}))
+    own = _checked_settings(settings or {}, m)
+    judge = Judge(known, rounds, float(heterogeneity), model_bytes, own)
     rows = [judge.facts(name, m) for name in schemes()]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
@@ -189,6 +192,7 @@ def advise(
         reasons(rows, best, judge, m, sum_squares, others),
         others,
         cannot_know(rows, judge),
+        len(fed) - len(fed.present),
     )
 
 
@@ -371,6 +375,22 @@ def _order(row: SchemeFacts) -> tuple[int, float, str]:
     kinds = ["exact", "biased", "unknown", "not applicable"]
     kind = "biased" if row.status == "exact" and not row.unbiased else row.status
     return kinds.index(kind), row.score or 0.0, row.name
+
+
+def _checked_settings(
+    settings: Mapping[str, Mapping[str, Any]], m: int
+) -> dict[str, dict[str, Any]]:
+    """Every scheme must exist and take its settings; m is not one of them, as it varies."""
+    out = {}
+    for name, own in settings.items():
+        cls = find(name)
+        if own.get("m", m) != m:
+            remedy = "Schemes are compared at the same m: give it once, for all."
+            raise BadParameter("m", name, f"{m}, as in the advice", own["m"], remedy)
+        has_m = any(field.name == "m" for field in fields(cls))  # type: ignore[arg-type]
+        cls.build(**{**({"m": m} if has_m else {}), **own})
+        out[name] = {key: value for key, value in own.items() if key != "m"}
+    return out
 
 
 def _check(m: int, rounds: int, heterogeneity: float, model_bytes: int | None) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 TIE = 1e-9
 """Scores closer than this, relatively, are equal."""
+PLAINEST = ("full", "uniform", "md")
+"""What to use, in this order, where nothing else decides."""
 SWEEP_LIMIT = 1_000_000
 """With more clients the sweep uses closed forms, and only schemes that have one."""
 
@@ -44,7 +46,10 @@ def eligible(row: SchemeFacts, m: int, secure_aggregation: bool = False) -> bool
 def chosen(
     rows: Sequence[SchemeFacts], m: int, secure_aggregation: bool = False
 ) -> SchemeFacts | None:
-    """The least score; among equals the one that asks nothing and treats all pairs alike."""
+    """The least score; among equals the one that asks nothing and treats all pairs alike.
+
+    If that leaves several, the plainest.
+    """
     able = [row for row in rows if eligible(row, m, secure_aggregation)]
     if not able:
         return None
@@ -53,11 +58,12 @@ def chosen(
     return min(equal, key=_preference)
 
 
-def _preference(row: SchemeFacts) -> tuple[bool, bool, float, str]:
+def _preference(row: SchemeFacts) -> tuple[bool, bool, float, int, str]:
     return (
         row.needs != "nothing",
         row.gamma is None,
         -round(row.expected_distinct or 0, 6),
+        PLAINEST.index(row.name) if row.name in PLAINEST else len(PLAINEST),
         row.name,
     )
 
@@ -125,15 +131,25 @@ def reasons(
     sweep: Sweep,
 ) -> tuple[str, ...]:
     """Why this one, in a few sentences."""
+    n = len(judge.federation.present)
+    out = [] if m <= n else [_more_than_there_are(m, n)]
     if best is None:
-        return ("No unbiased scheme with a known law stays within m clients a round.",)
-    out = [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
-    out += _uniform_against_md(rows, m, len(judge.federation.present), sum_squares)
+        return (*out, "No unbiased scheme with a known law stays within m clients a round.")
+    out += [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
+    out += _uniform_against_md(rows, m, n, sum_squares)
     if judge.known.updates is None and judge.known.label_histograms is None:
         out += _if_more_or_less_alike(rows, best, m, judge.heterogeneity)
     out += _with_another_m(best, sweep)
     out += _who_is_never_seen(best, judge.rounds)
     return tuple(out)
+
+
+def _more_than_there_are(m: int, n: int) -> str:
+    there = "is one client" if n == 1 else f"are {n} clients"
+    return (
+        f"m = {m}, but there {there}: nobody need be left out of any round, and schemes that "
+        "draw m different clients do not apply. A smaller m would compare more of them."
+    )
 
 
 def _against(best: SchemeFacts, rows: Sequence[SchemeFacts], judge: Judge) -> str:
@@ -250,11 +266,13 @@ def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
         )  # fmt: skip
     else:
         out.append("Whether the pilot round is typical: updates change as the model does.")
-    open_laws = [row.name for row in rows if row.status == "unknown"]
-    if open_laws:
-        out.append(
-            f"The law of {', '.join(open_laws)}: it depends on answers that do not exist yet."
-        )
+    unknown = [row for row in rows if row.status == "unknown"]
+    waiting = ", ".join(row.name for row in unknown if row.needs != "nothing")
+    if waiting:
+        out.append(f"The law of {waiting}: it depends on answers that do not exist yet.")
+    others = ", ".join(row.name for row in unknown if row.needs == "nothing")
+    if others:
+        out.append(f"The law of {others}: it has no closed form here.")
     out.append("Who will be available, drop out or be slow; and whether reported sizes are true.")
     out.append(
         "How many rounds or points of accuracy a smaller variance is worth: that needs the "
