@@ -92,7 +92,8 @@ def fedcohort(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_new_scheme_is_checked_and_compared_where_it_lies(tmp_path: Path) -> None:
-    assert fedcohort("new", "own-scheme", "--in", "lab", cwd=tmp_path).returncode == 0
+    made = fedcohort("new", "own-scheme", "--in", "lab", cwd=tmp_path)
+    assert "fedcohort check lab/own_scheme.py " in made.stdout
     checked = fedcohort("check", "lab/own_scheme.py", "--json", cwd=tmp_path)
     assert checked.returncode == 0, checked.stderr
     rows = {row["name"]: row for row in json.loads(checked.stdout)}

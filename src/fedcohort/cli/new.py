@@ -1,9 +1,10 @@
-"""``fedcohort new``: a file to start a scheme from."""
+"""``fedcohort new``: a file to start a scheme from; its path names the scheme."""
 
 from __future__ import annotations
 
 import keyword
 import re
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -33,4 +34,7 @@ def new(
     path.write_text(
         template.replace("NEW-NAME", name).replace("NewName", class_name), encoding="utf-8"
     )
-    print(f"Wrote {path}. Run it to check the scheme and compare it: python {path}")
+    word = shlex.quote(str(path))
+    print(f"Wrote {path}, a scheme that runs. Change it, and:")
+    print(f"  fedcohort check {word}            # prove what it claims")
+    print(f"  fedcohort compare {word} uniform  # settings as in {word}:m=5")
