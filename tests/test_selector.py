@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Cohort, Federation, Replies, Selector, scheme
-from fedcohort.core.errors import BadInput, CannotAsk, FedcohortWarning
+from fedcohort.core.errors import BadInput, CannotAsk, FedcohortWarning, UnknownName
 from fedcohort.core.streams import stream
 
 SIZES = [50, 40, 30, 20, 10, 5, 5, 5]
@@ -247,9 +247,26 @@ def test_a_round_ends_in_a_cohort_or_in_a_law() -> None:
             return [0, 1]
 
     selector = Selector(Odd(m=1), Federation.from_sizes([1, 1]), 0)
-    with pytest.raises(BadInput, match=r"a Cohort or in a Design .* gave \[0, 1\]"):
+    with pytest.raises(BadInput, match="must end in a Cohort or a Design; got list"):
         selector.select()
     assert selector.pending is None
+
+
+def test_a_scheme_may_be_given_by_name() -> None:
+    federation = Federation.from_sizes([1, 2, 3])
+    named, built = Selector("md:m=2", federation, 0), Selector(scheme("md", m=2), federation, 0)
+    assert named.scheme == built.scheme
+    assert named.select() == built.select()
+    with pytest.raises(UnknownName, match="Did you mean 'md'"):
+        Selector("mdd", federation, 0)
+
+
+def test_what_is_no_scheme_and_no_federation_is_refused_at_once() -> None:
+    federation = Federation.from_sizes([1, 2, 3])
+    with pytest.raises(BadInput, match=r"must be a Scheme or its name; got <class .*MD'>"):
+        Selector(type(scheme("md")), federation)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"got \[5, 3, 2\]. Write Federation.from_sizes"):
+        Selector(scheme("md"), [5, 3, 2])  # type: ignore[arg-type]
 
 
 def test_a_cohort_without_a_law() -> None:

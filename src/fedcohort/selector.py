@@ -24,6 +24,7 @@ from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone, Stratified
 from fedcohort.ledger import Ledger
+from fedcohort.schemes import as_scheme
 from fedcohort.schemes import scheme as scheme_by_name
 
 KIND = "selector"
@@ -39,7 +40,7 @@ class Selector:
     Parameters
     ----------
     scheme
-        How to choose, from `fedcohort.scheme`.
+        How to choose: a scheme, or its name as in ``"pow-d:m=3,d=6"``.
     federation
         The clients.
     seed
@@ -52,7 +53,7 @@ class Selector:
 
     >>> import fedcohort
     >>> federation = fedcohort.Federation.from_sizes([40, 30, 20, 10])
-    >>> selector = fedcohort.Selector(fedcohort.scheme("uniform", m=2), federation, seed=7)
+    >>> selector = fedcohort.Selector("uniform:m=2", federation, seed=7)
     >>> for _ in range(3):
     ...     cohort = selector.select()
     ...     selector.observe()
@@ -62,14 +63,19 @@ class Selector:
 
     def __init__(
         self,
-        scheme: Scheme[Any],
+        scheme: Scheme[Any] | str,
         federation: Federation,
         seed: int | None = None,
         *,
         ask: Answer | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self.scheme = scheme
+        if not isinstance(federation, Federation):
+            raise BadInput(
+                f"A Selector chooses from a Federation; got {reprlib.repr(federation)}. Write "
+                "Federation.from_sizes(...) for a list of sizes."
+            )
+        self.scheme = as_scheme(scheme)
         self.federation = federation
         self.seed = checked_seed(seed, "Selector")
         self.ask = ask
@@ -112,11 +118,6 @@ class Selector:
         state = self.start(ask)
         rng = stream(self.seed, "select", self.round)
         ending = self._converse(self.scheme.select(state, federation, moment, rng), ask, self.round)
-        if not isinstance(ending, Cohort | Design):
-            raise BadInput(
-                f"{self.scheme.name} must end a round in a Cohort or in a Design to draw it from; "
-                f"its select() gave {reprlib.repr(ending)}."
-            )
         self._cohort, self._moment = drawn(ending, rng), moment
         self._law = ending if isinstance(ending, Design) else None
         return self._cohort

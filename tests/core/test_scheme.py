@@ -158,7 +158,7 @@ def test_a_broken_file_is_left_out(
     assert str(told[0].message).startswith(f"The scheme file '{file}' cannot be loaded: {why}")
     assert "md" in found[0]
     monkeypatch.setattr(package, "_discovered", lambda: found)
-    with pytest.raises(BadInput, match="broken_one.py' cannot be loaded: "):
+    with pytest.raises(BadInput, match=r"broken_one\.py' cannot be loaded: "):
         scheme("broken-one")
 
 
@@ -170,7 +170,7 @@ def test_settings_stand_in_the_word() -> None:
         scheme("md:m=2", m=3)
     with pytest.raises(BadInput, match="gives the setting 'm' twice"):
         scheme("md:m=2,m=3")
-    with pytest.raises(BadParameter, match="'m' parameter of md must be an int .* Got 'many'"):
+    with pytest.raises(BadParameter, match=r"'m' parameter of md must be an int .* Got 'many'"):
         scheme("md:m=many")
     with pytest.raises(UnknownName, match="no parameter of md named 'n'"):
         scheme("md:n=2")

@@ -50,6 +50,15 @@ def scheme(word: str, **parameters: Any) -> Scheme[Any]:
     return cls.build(**read(cls, cls.name, texts), **parameters)
 
 
+def as_scheme(which: Scheme[Any] | str) -> Scheme[Any]:
+    """A scheme, given itself or by a word as `scheme` takes it."""
+    if isinstance(which, str):
+        return scheme(which)
+    if isinstance(which, Scheme):
+        return which
+    raise BadInput(f"A scheme must be a Scheme or its name; got {which!r}.")
+
+
 def find(name: str) -> SchemeClass:
     """The class of that name; an unknown name gets the nearest one offered."""
     found, broken = _discovered()
