@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
+from fedcohort.core.errors import BadInput
 from fedcohort.core.shares import Shares, exact_sum
 
 NAMES = st.one_of(
@@ -90,3 +91,8 @@ def test_what_is_remembered_is_built_once() -> None:
 @pytest.mark.parametrize("n", [3, 1_000])
 def test_ids_by_default_are_not_written_out(n: int) -> None:
     assert Federation.from_sizes(np.ones(n, dtype=np.int64)).ids == range(n)
+
+
+def test_one_number_is_not_sizes() -> None:
+    with pytest.raises(BadInput, match=r"one per client, as in \[120, 80, 300\]; got 5\.$"):
+        Federation.from_sizes(5)

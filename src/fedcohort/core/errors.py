@@ -66,7 +66,8 @@ class UnknownName(FedcohortError, LookupError):
         small = {each.lower(): each for each in known}
         near = difflib.get_close_matches(str(name).lower(), small, n=1)
         hint = f" Did you mean '{small[near[0]]}'?" if near else ""
-        return f"There is no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
+        offer = f"Known: {', '.join(known)}." if known else "It has none."
+        return f"There is no {kind} named {name!r}.{hint} {offer}"
 
 
 class UndeclaredSignal(FedcohortError):

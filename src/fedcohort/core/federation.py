@@ -178,8 +178,10 @@ def _size_shares(sizes: Ints | None) -> Shares:
 def checked_sizes(sizes: ArrayLike | Mapping[Any, int]) -> Ints:
     """Sizes as exact integers: int64, or Python integers (dtype object) beyond 2**63."""
     must = "The sizes of a federation must be whole numbers of at least 0, one per client"
-    if isinstance(sizes, Mapping) or not isinstance(sizes, Iterable):
+    if isinstance(sizes, Mapping):
         raise BadInput(f"{must}; got {sizes!r}. For a mapping use Federation.from_sizes.")
+    if not isinstance(sizes, Iterable):
+        raise BadInput(f"{must}, as in [120, 80, 300]; got {sizes!r}.")
     if isinstance(sizes, np.ndarray) and sizes.ndim != 1:
         raise BadInput(f"{must}; got an array of shape {sizes.shape}.")
     if isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and not np.any(sizes >= 2**63):

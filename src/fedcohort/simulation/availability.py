@@ -58,8 +58,8 @@ class Random(Availability):
     name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        chances = np.atleast_1d(np.asarray(self.probability, dtype=float))
-        if not np.all((chances >= 0) & (chances <= 1)):
+        chances = np.atleast_1d(np.asarray(self.probability))
+        if chances.dtype.kind not in "iuf" or not np.all((chances >= 0) & (chances <= 1)):
             raise BadInput(
                 "The 'probability' parameter of random availability must be in [0, 1]. "
                 f"Got {self.probability!r} instead."

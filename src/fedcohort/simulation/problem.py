@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -36,6 +37,11 @@ class Problem:
         """Load, divide and set up the model."""
         if self.model not in MODELS:
             raise UnknownName("model", self.model, MODELS)
+        declared = inspect.signature(MODELS[self.model]).parameters.values()
+        known = [each.name for each in declared if each.kind is each.KEYWORD_ONLY]
+        for setting in self.model_options:
+            if setting not in known:
+                raise UnknownName(f"setting of the model '{self.model}'", setting, known)
         dataset = data.load(self.data)
         division = make(
             self.partition,

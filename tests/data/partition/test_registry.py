@@ -40,7 +40,9 @@ def test_unknown_names_and_missing_settings_are_told():
         by_name("label-shard")
     with pytest.raises(UnknownName, match="no setting of the partition 'iid' named 'alpha'"):
         make("iid", Y, rng, n=2, alpha=1.0)
-    with pytest.raises(BadParameter, match="'alpha' parameter of dirichlet-per-class"):
+    with pytest.raises(
+        BadInput, match="needs a value for 'alpha': write dirichlet-per-class:alpha="
+    ):
         make("dirichlet-per-class", Y, rng, n=2)
     with pytest.raises(BadParameter, match="'sizes' are given"):
         make("dirichlet-per-client", Y, rng, n=2, sizes=[1, 1], alpha=1.0)

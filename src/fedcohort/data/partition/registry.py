@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array
 from fedcohort.data.partition.base import Partition, check, checked_labels
@@ -90,7 +90,10 @@ def make(
     required = [key for key, value in parameters.items() if value.default is value.empty]
     for setting in required:
         if setting not in {"y", "rng", *settings}:
-            raise BadParameter(setting, name, "given", None)
+            key = "n" if setting == "sizes" else setting
+            raise BadInput(
+                f"The partition '{name}' needs a value for '{key}': write {name}:{key}=..."
+            )
     return function(y=y, rng=rng, **settings)
 
 
