@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
-from fedcohort import schemes
-from fedcohort.cli import main
+from fedcohort import Comparison, schemes
+from fedcohort.cli import demo, main, reproduce
+from fedcohort.core.errors import FedcohortWarning
+from fedcohort.recipes import Recipe
+from fedcohort.report.live import Watch
 
 
 def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -51,9 +56,29 @@ def test_schemes_of_one() -> None:
         (["compare", "mdd"], "There is no scheme named 'mdd'. Did you mean 'md'?"),
         (["compare", "md:m=0"], "The 'm' parameter of md must be an int of at least 1. Got 0"),
         (["compare", "md", "--data", "nosuch"], "nosuch"),
-        (["compare", "md", "--rounds", "0"], "'rounds'"),
-        (["compare", "md", "--target", "2"], "'target' parameter of compare"),
-        (["compare", "md", "--lr", "-1"], "'lr'"),
+        (["compare", "md", "--rounds", "0"], "The option --rounds must be an int in [1, 10000000]"),
+        (["compare", "md", "--target", "2"], "The option --target must be a number in (0, 1]."),
+        (["compare", "md", "--lr", "-1"], "The option --lr must be a number above 0. Got -1.0"),
+        (["compare", "md", "--lr", "nan"], "The option --lr must be"),
+        (["compare", "md", "--every", "0"], "The option --every must be"),
+        (["compare", "md", "--centralised", "0"], "The option --centralised must be"),
+        (["compare", "md", "--seeds", "0"], "The option --seeds must be"),
+        (["compare", "md", "--seed", "-1"], "The option --seed must be"),
+        (["compare", "md", "--partition-seed", "-1"], "The option --partition-seed must be"),
+        (["compare", "md", "--batch", "-1"], "The option --batch must be"),
+        (["compare", "md", "--jobs", "0"], "The option --jobs must be a number of processes"),
+        (["compare", "md", "--steps", "1", "--epochs", "1"], "--steps or --epochs, not both"),
+        (["compare", "md", "-m", "0"], "The option -m must be an int of at least 1. Got 0"),
+        (["compare", "md", "--server", "adam:eta=3"], "Did you mean 'eta_g'?"),
+        (["compare", "md", "--availability", "random:prob=1"], "named 'prob'. Known: probability."),
+        (["compare", "md", "--availability", "random:probability=x"], "must be in [0, 1]. Got 'x'"),
+        (["compare", "md", "--availability", "always:x=1"], "named 'x'. It has none."),
+        (["compare", "md", "--model", "mlp:hiden=3"], "Did you mean 'hidden'?"),
+        (["compare", "md", "--model", "softmax:hidden=3"], "the model 'softmax' named 'hidden'"),
+        (["compare", "md", "--partition", "iid"], "needs a value for 'n': write iid:n=..."),
+        (["demo", "--rounds", "0"], "The option --rounds must be"),
+        (["demo", "--seeds", "0"], "The option --seeds must be"),
+        (["reproduce", "impact-fig1", "--seeds", "0"], "The option --seeds must be"),
         (["compare", "md", "--server", "adm"], "There is no optimiser named 'adm'"),
         (["compare", "md", "--partition", "iid:k=3"], "'k'"),
         (["schemes", "mdd"], "Did you mean 'md'?"),
@@ -107,6 +132,8 @@ def test_new_scheme_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "my-scheme" in done.stdout
+    assert done.stdout.startswith("ok      declaration ")
+    assert "Result(" not in done.stdout
     assert fedcohort("new", "my-scheme", cwd=tmp_path).returncode == 1
 
 
@@ -114,3 +141,132 @@ def test_check_proves_md() -> None:
     rows = json.loads(fedcohort("check", "md", "--json").stdout)
     assert rows
     assert all(row["passed"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("compare md --rounds 1 --seeds 1 --jobs 1 --steps 1 --out afile/sub", "afile/sub"),
+        ("compare md --rounds 1 --seeds 1 --jobs 1 --steps 1 --out afile", "afile"),
+        ("reproduce impact-fig1 --out afile", "afile"),
+        ("new my-scheme --in afile", "afile"),
+    ],
+)
+def test_a_path_that_cannot_be_used_is_named(
+    words: str,
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "afile").write_text("mine")
+    monkeypatch.setattr(sys, "argv", ["fedcohort", *words.split()])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 1
+    assert f"Error: '{named}' cannot be used: " in capsys.readouterr().err
+    assert (tmp_path / "afile").read_text() == "mine"
+
+
+def said_by(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[object, str]:
+    monkeypatch.setattr(sys, "argv", ["fedcohort", *words.split()])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code, capsys.readouterr().err
+
+
+LITTLE = "--rounds 2 --seeds 2 --jobs 1 --steps 1"
+
+
+def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: Watch, done: int, total: int, trace: object) -> None:
+        if done >= runs:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "finished", stop)
+
+
+def test_an_interrupted_comparison_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    interrupt_after(1, monkeypatch)
+    code, said = said_by(f"compare md {LITTLE}", monkeypatch, capsys)
+    assert code == 130
+    again = said.split("Go on with: fedcohort ")[1].strip()
+    assert re.fullmatch(rf"compare md {LITTLE} --out runs/[-0-9]+", again)
+    interrupt_after(9, monkeypatch)
+    code, said = said_by(again, monkeypatch, capsys)
+    assert code in (0, None)
+    folder = Path(again.split()[-1])
+    assert len(list(folder.glob("*.npz"))) == 2
+    interrupt_after(1, monkeypatch)
+    code, said = said_by(f"compare md {LITTLE} --out run", monkeypatch, capsys)
+    assert code == 130
+    assert f"Go on with: fedcohort compare md {LITTLE} --out run\n" in said
+
+
+def test_an_interrupted_recipe_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(seed: int, seeds: int | None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    stopped = Recipe("x", "A figure", "A paper", stop)
+    monkeypatch.setattr(reproduce, "recipe", lambda name: stopped)
+    code, said = said_by("reproduce x", monkeypatch, capsys)
+    assert code == 130
+    assert said.startswith("x: A figure. ")
+    assert "Interrupted: nothing is written" in said
+
+
+def test_any_interrupted_command_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Comparison, "load", stop)
+    assert said_by("report nowhere", monkeypatch, capsys) == (130, "Interrupted.\n")
+
+
+def test_seeds_of_runs_and_of_the_division(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = f"compare md {LITTLE} --partition dirichlet-per-class:n=12,alpha=0.5 --seed 7"
+    for partition_seed in (0, 1):
+        typed = f"{words} --partition-seed {partition_seed} -o {partition_seed}"
+        assert said_by(typed, monkeypatch, capsys)[0] in (0, None)
+    first, second = (Comparison.load(tmp_path / name) for name in "01")
+    assert [trace.seed for trace in second.traces] == [7, 8]
+    assert second.settings["problem"]["partition_seed"] == 1
+    assert "--seed 7 --partition-seed 1" in second.settings["command"]
+    assert first.traces[0].sizes.tolist() != second.traces[0].sizes.tolist()
+
+
+def test_the_demo_tells_its_own_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "SCHEMES", ("md",))
+    assert said_by("demo --rounds 2 --seeds 1", monkeypatch, capsys)[0] in (0, None)
+    found = Comparison.load(tmp_path / "runs" / "demo")
+    assert found.settings["command"] == "fedcohort demo --rounds 2 --seeds 1"
+
+
+def test_notes_of_workers_are_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` replaces it
+    words = f"compare fedsampling:epsilon=0.5,when_imprecise=warn {LITTLE} -o {tmp_path / 'run'}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", FedcohortWarning)
+        code, said = said_by(words, monkeypatch, capsys)
+    assert code in (0, None)
+    assert said.count("Note: fedsampling: The total is too uncertain") == 1
+    assert "FedcohortWarning" not in said

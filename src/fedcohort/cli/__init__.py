@@ -10,6 +10,8 @@ import importlib
 import pkgutil
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import typer
@@ -46,8 +48,22 @@ def app() -> typer.Typer:
         module = importlib.import_module(f"{__name__}.{info.name}")
         command = getattr(module, info.name, None)
         if callable(command):
-            out.command(name=info.name.replace("_", "-"))(command)
+            out.command(name=info.name.replace("_", "-"))(_told(command))
     return out
+
+
+def _told(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command, which says so when it is interrupted (typer is silent)."""
+
+    @wraps(command)
+    def told(*words: Any, **options: Any) -> None:
+        try:
+            command(*words, **options)
+        except KeyboardInterrupt:
+            print("Interrupted.", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    return told
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **_: Any) -> None:
@@ -63,9 +79,14 @@ def main() -> None:
     except FedcohortError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before a command has begun
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader has seen enough (`fedcohort schemes | head`)
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a path that cannot be read or written
+        why = error.strerror or str(error)
+        what = why if error.filename is None else f"'{error.filename}' cannot be used: {why}"
+        print(f"Error: {what}.", file=sys.stderr)
+        sys.exit(1)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fedcohort.cli.running import run
+from fedcohort.cli.running import check_options, run
 from fedcohort.cli.words import parse, parse_scheme
-from fedcohort.core.errors import BadParameter
+from fedcohort.core.errors import BadInput
+from fedcohort.core.parameters import Real, Whole
 from fedcohort.server import estimator, optimiser
 from fedcohort.simulation import LocalWork, availability
+from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.simulation.problem import Problem
 
 
@@ -29,7 +29,11 @@ def compare(
     model: Annotated[str, typer.Option(help="softmax, or mlp:hidden=50.")] = "softmax",
     m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, ...")] = 5,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
+    seed: Annotated[int, typer.Option(help="The first seed; the others follow.")] = 0,
+    partition_seed: Annotated[
+        int, typer.Option(help="Decides how data is divided, the same for all runs.")
+    ] = 0,
     steps: Annotated[int | None, typer.Option(help="Local SGD steps (default 20).")] = None,
     epochs: Annotated[int | None, typer.Option(help="Local epochs, instead of steps.")] = None,
     batch: Annotated[int, typer.Option(help="Samples per step; 0 for all.")] = 10,
@@ -49,7 +53,13 @@ def compare(
     centralised: Annotated[
         int | None, typer.Option(help="Train on all data in one place, too: samples a round.")
     ] = None,
-    target: Annotated[float, typer.Option(help="The test accuracy that counts as there.")] = 0.85,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            help="The test accuracy that counts as there; by default the largest multiple of "
+            "5 % that half of the schemes reach."
+        ),
+    ] = None,
     every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")
@@ -57,15 +67,42 @@ def compare(
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
-    """Compare schemes and write a report."""
-    if not 0 < target <= 1:
-        raise BadParameter("target", "compare", "an accuracy in (0, 1]", target)
+    """Compare schemes and write a report.
+
+    Local training is short by default, for small data: 20 steps on 10 samples, step size 0.1.
+    In Python, LocalWork() is 50 steps on 50 samples, step size 0.01.
+    """
+    often, once, positive = Whole(1, ROUND_LIMIT), Whole(1), Real(0, open_low=True)
+    check_options(
+        {
+            "-m": (once, m),
+            "--rounds": (often, rounds),
+            "--seeds": (once, seeds),
+            "--seed": (Whole(0), seed),
+            "--partition-seed": (Whole(0), partition_seed),
+            "--steps": (once, steps),
+            "--epochs": (once, epochs),
+            "--batch": (Whole(0), batch),
+            "--lr": (positive, lr),
+            "--decay": (Real(0), decay),
+            "--mu": (Real(0), mu),
+            "--centralised": (once, centralised),
+            "--target": (Real(0, 1, open_low=True), target),
+            "--every": (often, every),
+        }
+    )
+    if jobs == 0:
+        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
+    if steps is not None and epochs is not None:
+        raise BadInput("Give --steps or --epochs, not both.")
     built = [parse_scheme(word, m) for word in schemes]
     partition_name, partition_options = parse(partition)
     model_name, model_options = parse(model)
     server_name, server_options = parse(server)
     available_name, available_options = parse(available)
-    problem = Problem(data, partition_name, partition_options, model_name, model_options)
+    problem = Problem(
+        data, partition_name, partition_options, model_name, model_options, partition_seed
+    )
     options: dict[str, Any] = {
         "work": LocalWork(
             steps=20 if steps is None and epochs is None else steps,
@@ -81,18 +118,17 @@ def compare(
         "evaluate_every": every,
     }
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
-    command = shlex.join(["fedcohort", *sys.argv[1:]])
-    settings = {"problem": problem.settings(), "command": command, "target": target}
     run(
         problem.task(),
         built,
         rounds=rounds,
-        seeds=seeds,
+        seeds=range(seed, seed + seeds),
         folder=folder,
+        out=out,
         target=target,
         as_json=as_json,
         centralised=centralised,
         jobs=jobs,
-        settings=settings,
+        settings={"problem": problem.settings()},
         **options,
     )

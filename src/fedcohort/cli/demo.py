@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from fedcohort.cli.running import run
+from fedcohort.cli.running import check_options, run
 from fedcohort.cli.words import parse_scheme
+from fedcohort.core.parameters import Whole
 from fedcohort.simulation import LocalWork
+from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.simulation.problem import Problem
 
 SCHEMES = (
@@ -32,6 +34,7 @@ def demo(
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 9,
 ) -> None:
     """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
+    check_options({"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1), seeds)})
     folder = out or Path("runs") / "demo"
     print(
         "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"
@@ -41,9 +44,10 @@ def demo(
         PROBLEM.task(),
         [parse_scheme(name, m=10) for name in SCHEMES],
         rounds=rounds,
-        seeds=seeds,
+        seeds=range(seeds),
         folder=folder,
+        out=folder,  # the default is always the same: the same command goes on
         target=TARGET,
         work=WORK,
-        settings={"problem": PROBLEM.settings(), "command": "fedcohort demo", "target": TARGET},
+        settings={"problem": PROBLEM.settings()},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fedcohort.cli.running import check_options
+from fedcohort.core.parameters import Whole
 from fedcohort.recipes import Outcome, Recipe, recipe, recipes
 
 
@@ -29,8 +32,16 @@ def reproduce(
         _list(list(recipes().values()), as_json)
         return
     chosen = recipe(name)
-    outcome = chosen.run(seed, seeds)
-    places = outcome.write(out or Path("reproduced") / name, name)
+    check_options({"--seed": (Whole(0), seed), "--seeds": (Whole(1), seeds)})
+    folder = out or Path("reproduced") / name
+    folder.mkdir(parents=True, exist_ok=True)  # before, not after, the hours of computing
+    print(f"{name}: {chosen.title}. This may take a while.", file=sys.stderr)
+    try:
+        outcome = chosen.run(seed, seeds)
+    except KeyboardInterrupt:
+        print("Interrupted: nothing is written until a recipe is finished.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    places = outcome.write(folder, name)
     if as_json:
         print(json.dumps({**chosen.as_dict(), **outcome.as_dict(name)}, indent=2))
     else:

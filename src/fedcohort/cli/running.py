@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +12,23 @@ import typer
 
 from fedcohort import report
 from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.errors import BadInput
+from fedcohort.core.parameters import Constraint
 from fedcohort.core.scheme import Scheme
 from fedcohort.simulation import Comparison, Task, compare
 from fedcohort.simulation.comparison import labelled
-from fedcohort.simulation.engine import check_rounds
+
+
+def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
+    """Refuse what was given outside its range, by the name it has on the command line."""
+    for name, (constraint, value) in options.items():
+        if value is not None and not constraint.accepts(value):
+            raise BadInput(f"The option {name} must be {constraint}. Got {value} instead.")
+
+
+def command_line() -> str:
+    """What was typed, to be repeated."""
+    return shlex.join(["fedcohort", *sys.argv[1:]])
 
 
 def run(
@@ -22,18 +36,26 @@ def run(
     schemes: Sequence[Scheme[Any]],
     *,
     rounds: int,
-    seeds: int,
+    seeds: Sequence[int],
     folder: Path,
-    target: float,
+    out: Path | None,
+    target: float | None,
+    settings: dict[str, Any],
     as_json: bool = False,
     centralised: int | None = None,
     **options: Any,
 ) -> None:
-    """Compare, and end with the table, the page, and where it is."""
-    check_rounds("rounds", rounds)
+    """Compare, and end with the table, the page, and where it is.
+
+    ``out`` is the folder that the user named; ``folder`` that one, or a default.
+    """
     print(disclosed(schemes, rounds), file=sys.stderr)
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
-    with report.watch(labels, seeds, rounds) as view:
+    command = command_line()
+    kept = {**settings, "command": command}
+    if target is not None:
+        kept["target"] = target
+    with report.watch(labels, len(seeds), rounds) as view:
         comparison = compare(
             task,
             schemes,
@@ -43,9 +65,16 @@ def run(
             centralised=centralised,
             notes=view.notes,
             finished=view.finished,
+            settings=kept,
             **options,
         )
-    _conclude(comparison, folder, target, as_json)
+    if comparison.interrupted:
+        again = command if out is not None else f"{command} --out {shlex.quote(str(folder))}"
+        print(f"Interrupted. Go on with: {again}", file=sys.stderr)
+    if comparison.traces:
+        _conclude(comparison, folder, target, as_json)
+    if comparison.interrupted:
+        raise typer.Exit(130)
 
 
 def disclosed(schemes: Sequence[Scheme[Any]], rounds: int) -> str:
@@ -60,11 +89,7 @@ def disclosed(schemes: Sequence[Scheme[Any]], rounds: int) -> str:
     return "\n".join(lines)
 
 
-def _conclude(comparison: Comparison, folder: Path, target: float, as_json: bool) -> None:
-    if comparison.interrupted:
-        print("Interrupted: the same command goes on where it stopped.", file=sys.stderr)
-    if not comparison.traces:
-        raise typer.Exit(130)
+def _conclude(comparison: Comparison, folder: Path, target: float | None, as_json: bool) -> None:
     if as_json:
         print(report.summary(comparison, target).to_json(orient="records", indent=2))
     else:
