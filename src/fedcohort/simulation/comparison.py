@@ -94,7 +94,11 @@ def compare(
     """Run every scheme with every seed.
 
     Randomness is paired: with the same seed all schemes start from the same model and a client
-    sees the same mini-batches whoever chose it.
+    sees the same mini-batches whoever chose it. Before the first run every scheme plays one
+    short round, so that a setting that does not fit the federation shows at once.
+
+    Local training is that of ``LocalWork()`` unless ``work`` is given. `fedcohort compare` of the
+    command line trains otherwise by default: ``LocalWork(steps=20, batch=10, lr=0.1)``.
 
     Parameters
     ----------

@@ -27,6 +27,9 @@ class LocalWork:
     ``epochs=E`` is thus ``E * ceil(n_i / batch)`` steps, and ``steps=N`` is the first N
     batches of an endless run of passes.
 
+    The defaults are 50 steps on 50 samples with step size 0.01; the command line, which is
+    made for small data, has others (20, 10 and 0.1).
+
     Parameters
     ----------
     steps : int, optional
