@@ -132,7 +132,7 @@ def _sooner(mine: Floats, uniform: Floats, name: str, factor: float) -> Verdict:
 
 
 NOTES = (
-    "Features are 10 % of the update (sums over random groups of coordinates); H = 10.",
+    "Features are 10 % of the update (signed sums over random groups of coordinates); H = 10.",
     "Weights are unbiased, the allocation is Neyman's with standard deviations.",
 )
 
