@@ -5,6 +5,7 @@ import pytest
 
 from fedcohort import Ask, Federation, Selector, scheme
 from fedcohort.core import LOSS, SIZE, UPDATE, UPDATE_NORM
+from fedcohort.core.conversation import Signal
 from fedcohort.ledger import REQUEST_BYTES, Ledger
 
 MODEL = 1_000
@@ -55,6 +56,22 @@ def test_what_is_listened_to_is_disclosed() -> None:
     ledger.trained(0, np.array([0]), frozenset({LOSS, UPDATE}))
     assert "the loss of the model" in ledger.disclosures()["training"]
     assert "hence much of the data" in ledger.disclosures()["training"]
+
+
+@pytest.mark.parametrize(
+    ("listens", "says"),
+    [
+        ({UPDATE}, "the model update, hence much of the data"),
+        ({LOSS}, "the model update, unless securely aggregated; the loss of the model"),
+        (set(), "the model update, unless securely aggregated"),
+    ],
+)
+def test_an_update_that_must_be_seen_is_not_called_hidden(listens: set[Signal], says: str) -> None:
+    ledger = Ledger()
+    ledger.trained(0, np.array([0]), frozenset(listens))
+    told = ledger.disclosures()["training"]
+    assert told.startswith(says)
+    assert told.count("the model update") == 1
 
 
 @pytest.mark.parametrize(("available", "asked"), [(None, 4), ([0, 2], 2)])

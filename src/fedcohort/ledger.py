@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcohort.core.conversation import Ask, Signal
+from fedcohort.core.conversation import UPDATE, Ask, Signal
 from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16
@@ -78,9 +78,7 @@ class Ledger:
         """Book a round of training: the model down, the update up."""
         k = len(clients)
         update = self.model_bytes if self.update_bytes is None else self.update_bytes
-        heard = sorted(s.discloses for s in listens)
-        discloses = "; ".join(["the model update, unless securely aggregated", *heard])
-        self._book(round, TRAINING, k, self._models(round, clients), k * update, discloses)
+        self._book(round, TRAINING, k, self._models(round, clients), k * update, _told(listens))
 
     def _models(self, round: int, clients: Ints) -> int:
         known = self._have_model[1] if self._have_model[0] == round else frozenset()
@@ -136,6 +134,15 @@ class Ledger:
         for entry in self.entries:
             out[max(0, entry.round)] += (entry.messages, entry.bytes_down, entry.bytes_up)
         return out
+
+
+def _told(listens: frozenset[Signal]) -> str:
+    """What training discloses; who must see single updates cannot have them only in sum."""
+    heard = sorted(signal.discloses for signal in listens)
+    if UPDATE in listens:
+        return "; ".join(heard)
+    hidden = all(signal.secrecy != "update" for signal in listens)
+    return "; ".join(["the model update" + ", unless securely aggregated" * hidden, *heard])
 
 
 def _sum(entries: list[Entry]) -> Cost:

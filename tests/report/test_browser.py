@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -271,6 +272,45 @@ def test_hostile_names_are_inert(browser, make, tmp_path):
     )
     assert sorted(shown) == sorted(HOSTILE)
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize(("width", "fits"), [(1280, True), (400, False)])
+def test_the_table_fits_or_scrolls_and_names_are_whole(browser, make, tmp_path, width, fits):
+    labels = ("clustered-similarity", "clustered-size", "static-uniform", "md")
+    show(browser, report.write(make(labels, seeds=8), tmp_path / "report.html"), width)
+    table = browser.find_element(By.CSS_SELECTOR, ".schemes .scroll")
+    room = table.get_property("clientWidth")
+    assert (table.get_property("scrollWidth") <= room) == fits
+    for name in browser.find_elements(By.CSS_SELECTOR, ".schemes tbody .name"):
+        assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+        assert name.rect["x"] + name.rect["width"] <= width
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_labels_of_the_cost_axis_do_not_overlap(browser, path, width):
+    show(browser, path, width)
+    place(browser, "cost")
+    boxes = browser.execute_script(
+        "return [...document.querySelectorAll('#plot-cost .xtick text')]"
+        ".map(e => e.getBoundingClientRect()).map(r => [r.left, r.right])"
+    )
+    assert len(boxes) > 2
+    assert all(a[1] < b[0] for a, b in pairwise(sorted(boxes)))
+
+
+def test_gaps_stay_within_a_problem(browser, make, tmp_path):
+    both = report.combined([make(("a", "b", "c")), make(("a", "d"), rounds=9)])
+    show(browser, report.write(both, tmp_path / "report.html"))
+    tables = browser.find_elements(By.CSS_SELECTOR, ".schemes")
+    assert len(tables) == 2
+
+    def gaps(table):
+        return [e.text for e in table.find_elements(By.CSS_SELECTOR, "td .gap")]
+
+    before = gaps(tables[0])
+    Select(tables[1].find_element(By.CLASS_NAME, "reference")).select_by_index(1)
+    assert gaps(tables[0]) == before
+    assert [text == "–" for text in gaps(tables[1])] == [False, True]
 
 
 @pytest.mark.slow

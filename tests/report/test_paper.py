@@ -29,3 +29,24 @@ def test_the_same_picture_every_time(make, tmp_path):
     )
     assert [p.name for p in one] == [p.name for p in two]
     assert one[0].read_bytes() == two[0].read_bytes()
+
+
+def test_axes_are_readable(make, tmp_path, monkeypatch):
+    """No mark-up in the labels of a logarithmic axis, no half rounds."""
+    from matplotlib.figure import Figure
+
+    drawn = {}
+
+    def keep(figure, path, **_):
+        figure.canvas.draw()
+        ticks = figure.axes[0].get_xticklabels()
+        drawn[path.stem] = [tick.get_text() for tick in ticks if tick.get_text()]
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    for rounds in (4, 200):
+        report.write_pictures(make(rounds=rounds), tmp_path, formats=("png",))
+        for name in ("accuracy-rolling", "label-distance", "participation"):
+            assert all(label.lstrip("−").isdigit() for label in drawn[name]), drawn[name]
+        assert drawn["cost"]
+        assert not any("$" in label or "{" in label for label in drawn["cost"])
+    assert {"1k", "10k"} <= set(drawn["cost"])

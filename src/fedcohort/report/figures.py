@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 SMOOTHED = Switch("line", "Curve", tuple(LINES.items()))
 SMOOTH_OR_RAW = Switch("line", "Curve", (("rolling", "Rolling mean"), ("raw", "Raw")))
+FEW_ROUNDS = 8
+DECADES = 3
+"""A logarithmic axis that spans fewer has labels between the powers of ten."""
 ROWS = 40
 """The table behind a curve shows about so many rounds."""
 
@@ -48,7 +51,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
         "so it hides relapses."
         + ("" if goal is None else f" The dotted line is the target, {goal:.0%}."),
         tuple(traces),
-        {"xaxis": {"title": {"text": "Round"}}},
+        {"xaxis": _round_axis(table["round"])},
         layouts,
         (switch, SMOOTHED, bands),
         _every(table[["scheme", "round", "mean", "sd", "lowest", "highest"]]),
@@ -70,6 +73,11 @@ def _curves(comparison: Comparison, measure: Measure, way: str) -> list[Trace]:
         hover = f"Round %{{x}}<br>{measure.words} %{{y{form}}}"
         lines.append(line(index, label, x.astype(int), mean, hover, **when))
     return bands + lines
+
+
+def _round_axis(rounds: pd.Series[int]) -> dict[str, Any]:
+    """Whole rounds, be there ever so few."""
+    return {"title": {"text": "Round"}, "dtick": 1 if rounds.max() <= FEW_ROUNDS else None}
 
 
 def _goal(goal: float | None) -> list[dict[str, Any]]:
@@ -114,12 +122,21 @@ def cost(comparison: Comparison) -> Drawing:
             "yaxis": {"title": {"text": _capital(measure.words)}, "tickformat": _ticks(measure)},
         },
         {
-            "spent=bytes": {"xaxis": {"title": {"text": "Bytes"}, "tickformat": "~s"}},
-            "spent=seconds": {"xaxis": {"title": {"text": "Seconds"}, "tickformat": "~g"}},
+            "spent=bytes": {"xaxis": _spent_axis("Bytes", "~s", table["bytes"])},
+            "spent=seconds": {"xaxis": _spent_axis("Seconds", "~g", table["seconds"])},
         },
         (Switch("spent", "Spent", (("bytes", "Bytes"), ("seconds", "Seconds"))),),
         _every(table[["scheme", "round", "bytes", "seconds", "mean"]]),
     )
+
+
+def _spent_axis(title: str, form: str, values: pd.Series[float]) -> dict[str, Any]:
+    """Labels at 1, 2 and 5, or at the powers of ten: plotly's own choice overlaps."""
+    there = values[values > 0]
+    decades = np.log10(there.max() / there.min()) if len(there) else 0.0
+    return {
+        "title": {"text": title}, "tickformat": form, "dtick": "D2" if decades < DECADES else 1,
+    }  # fmt: skip
 
 
 def labels(comparison: Comparison) -> tuple[Drawing, ...]:
@@ -166,7 +183,7 @@ def _over_rounds(
         caption,
         tuple(traces),
         {
-            "xaxis": {"title": {"text": "Round"}},
+            "xaxis": _round_axis(table["round"]),
             "yaxis": {"title": {"text": axis}, "tickformat": ".0%", "rangemode": "tozero"},
         },
         {},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fedcohort.report import clients, facts
 from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered, rolling, window
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 COLUMN = 3.35
 """Inches: the column of the common two-column styles; LaTeX includes it without scaling."""
 GOLDEN = 0.62
+STEPS = (1, 2, 5, 10)
+"""Rounds and clients are counted in these and their tenfolds."""
 LOOK: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -39,7 +42,6 @@ LOOK: Any = {
     "legend.frameon": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "fedcohort",
-    "text.parse_math": False,  # a name with a dollar sign is a name
 }
 _DASHES: dict[str, Any] = {
     "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)),
@@ -97,6 +99,7 @@ def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
     look, step = style(index), max(1, len(x) // 7)
     first = index * step // len(LIGHT) % step  # markers of equal curves side by side
     name = f" {label}" if label.startswith("_") else label  # matplotlib hides names with _
+    name = name.replace("$", r"\$")  # a name with a dollar sign is a name, not mathematics
     axes.plot(
         x, y, color=LIGHT[look.colour], linestyle=_DASHES[look.dash], marker=_MARKERS[look.marker],
         markevery=(first, step), label=name,
@@ -128,6 +131,7 @@ def _progress(
     if goal is not None and measure.name == "accuracy":
         axes.axhline(goal, color="#777777", linestyle=":", linewidth=0.8)
     axes.set(xlabel="Round", ylabel=measure.words.capitalize())
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
     _legend(figure, axes, len(comparison.labels))
 
 
@@ -139,6 +143,11 @@ def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
             continue
         _line(axes, index, label, rows["bytes"].to_numpy(), rows["mean"].to_numpy())
     axes.set(xlabel="Bytes, both directions", ylabel=measure.words.capitalize(), xscale="log")
+    low, high = axes.get_xlim()
+    # 100k, 1M, 10M; with 1, 2 and 5 of each where there would be too few.
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     _legend(figure, axes, len(comparison.labels))
 
 
@@ -159,6 +168,7 @@ def _labels(figure: Figure, comparison: Comparison) -> None:
         y = rows["distance"].to_numpy(dtype=float)
         _line(axes, index, label, rows["round"].to_numpy(), rolling(y, window(len(y))))
     axes.set(xlabel="Round", ylabel="Label distance")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
     _legend(figure, axes, len(choosing(comparison)))
 
 
@@ -186,7 +196,9 @@ def _heat(figure: Figure, comparison: Comparison) -> None:
             clients.participation_picture(trace), aspect="auto", origin="lower", cmap="Blues",
             vmin=0, interpolation="nearest", extent=(0, trace.rounds, 0, len(trace.importance)),
         )  # fmt: skip
-        axes.set_title(label, fontsize=7)
+        axes.set_title(label.replace("$", r"\$"), fontsize=7)
         axes.grid(False)
+        axes.xaxis.set_major_locator(MaxNLocator(2, integer=True, steps=STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=STEPS))
     figure.supxlabel("Round", fontsize=8)
     figure.supylabel("Client", fontsize=8)

@@ -88,7 +88,8 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
 
     def scheme(row: Any) -> tuple[str, Any]:
-        return f"{swatch(order[row.scheme])}{escape(row.scheme)}", row.scheme
+        name = f"<span>{escape(row.scheme)}</span>"
+        return f'<span class="name">{swatch(order[row.scheme])}{name}</span>', row.scheme
 
     def final(row: Any) -> tuple[str, Any]:
         spread = "" if np.isnan(row.final_sd) else f" ± {measure.gap(row.final_sd).lstrip('+')}"

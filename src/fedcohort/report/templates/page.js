@@ -92,6 +92,7 @@
     };
     out = merged(out, spec.layout);
     for (const [key, value] of Object.entries(chosen)) out = merged(out, spec.layouts[`${key}=${value}`] ?? {});
+    if (narrow && out.xaxis.dtick === "D2") out.xaxis = { ...out.xaxis, tickfont: { size: 9 } };
     out.shapes = (out.shapes ?? []).map((shape) => merged(shape, { line: { color: of("--muted") } }));
     if (printing) out.width = 900; // browsers shrink what is wider than the paper
     return out;
