@@ -42,6 +42,13 @@ def test_everything_there_is_is_shown(make, pictures):
     assert keys == ["embedding", "tree", "reachability", "sizes", "strata"]
 
 
+def test_clients_of_no_stratum_are_not_counted(make, pictures):
+    pictures["labels"][[0, 5]] = -1
+    found = clusters(make(pictures=pictures))[0]
+    assert found.sizes["cluster"].tolist() == [0, 1, 2]
+    assert found.sizes["clients"].tolist() == [3, 3, 4]
+
+
 def test_neighbours_stay_neighbours(make, pictures):
     table = clusters(make(pictures=pictures))[0].embedding
     places = table[["x", "y"]].to_numpy()
