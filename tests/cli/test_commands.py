@@ -48,6 +48,8 @@ def test_schemes_lists_all() -> None:
 def test_schemes_of_one() -> None:
     out = fedcohort("schemes", "clustered-size").stdout
     assert "Theorem 3" in out
+    for words in ("claims ", "asks ", "listens ", "m: an int of at least 1; by default 10"):
+        assert words in out
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import textwrap
 from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fedcohort.cli.words import find_scheme
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import schemes as all_schemes
+
+PIPED = 1_000
 
 
 def schemes(
@@ -48,6 +53,7 @@ def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
             field.name: {
                 "must be": str(declared.get(field.name, "")),
                 "default": None if field.default is MISSING else field.default,
+                "required": field.default is MISSING,
             }
             for field in fields(cls)  # type: ignore[arg-type]
         },
@@ -58,23 +64,77 @@ def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], detailed: bool) -> None:
     console = Console()
+    if not console.is_terminal:  # a pipe has no width: nothing is cut
+        console = Console(width=PIPED)
     if detailed:
         for row in rows:
-            console.rule(row["name"])
-            console.print(row["text"], markup=False, highlight=False)
-            console.print(f"\n{row['paper']}", markup=False, highlight=False)
+            _print_one(row, console)
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("scheme", "unbiased", "asks", "listens", "parameters", "what it does"):
-        table.add_column(column, overflow="fold", no_wrap=column == "scheme")
+    widest = max(len(row["name"]) for row in rows)
+    lines = [Text(f"{'scheme':{widest}}  unbiased  what it does", "bold")]
     for row in rows:
-        table.add_row(
-            row["name"],
-            "yes" if row["unbiased"] else "no",
-            ", ".join(row["asks"]) or "-",
-            ", ".join(row["listens"]) or "-",
-            " ".join(f"{k}={v['default']}" for k, v in row["parameters"].items()) or "-",
-            row["summary"],
+        unbiased = "yes" if row["unbiased"] else "no"
+        lines.append(Text(f"{row['name']:{widest}}  {unbiased:8}  {row['summary']}"))
+    for line in lines:
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+    more = "What one asks and takes: fedcohort schemes NAME. Papers: fedcohort schemes --cite."
+    console.print(f"\n{more}", highlight=False)
+
+
+def _print_one(row: dict[str, Any], console: Console) -> None:
+    """Everything about one scheme: what it declares, then its text."""
+    console.print(Text(f"{row['name']}\n", "bold"))
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    for key, between in (("claims", "; "), ("asks", ", "), ("listens", ", ")):
+        facts.add_row(Text(key), Text(between.join(row[key]) or "nothing"))
+    for number, (name, each) in enumerate(row["parameters"].items()):
+        default = "required" if each["required"] else f"by default {each['default']!r}"
+        known = f"{name}: {each['must be']}; {default}" if each["must be"] else f"{name}: {default}"
+        facts.add_row("" if number else "parameters", Text(known))
+    if not row["parameters"]:
+        facts.add_row("parameters", "none")
+    facts.add_row("paper", Text(row["paper"]))
+    console.print(facts)
+    print(f"\n{reflowed(row['text'], console.width)}\n")
+
+
+def reflowed(text: str, width: int) -> str:
+    r"""A docstring for a narrower window: prose is filled anew, everything else is left.
+
+    Lines that belong together have the same indentation; items of a list begin anew. Examples
+    stay, as do blocks that begin indented (formulas), headings and their underlines.
+
+    >>> print(reflowed("one two three\nfour five", 12))
+    one two
+    three four
+    five
+    """
+    if max(map(len, text.splitlines()), default=0) <= width:
+        return text
+    return "\n\n".join(_refilled(block, width) for block in text.split("\n\n"))
+
+
+def _refilled(block: str, width: int) -> str:
+    if block.startswith((">>>", " ")):
+        return block
+    lines = block.splitlines()
+    heading = 2 if len(lines) > 1 and set(lines[1]) == {"-"} else 0
+    runs: list[tuple[int, list[str]]] = []  # how far what follows is indented, and the lines
+    for line in lines[heading:]:
+        indent, item = len(line) - len(line.lstrip()), _ITEM.match(line)
+        if item or not runs or runs[-1][0] != indent:
+            runs.append((len(item[0]) if item else indent, [line]))
+        else:
+            runs[-1][1].append(line.strip())
+    filled = [
+        textwrap.fill(
+            " ".join(run), width, subsequent_indent=" " * margin, break_long_words=False,
+            break_on_hyphens=False,
         )
-    console.print(table)
-    console.print("\nMore on one: fedcohort schemes NAME. Papers: fedcohort schemes --cite.")
+        for margin, run in runs
+    ]  # fmt: skip
+    return "\n".join([*lines[:heading], *filled])
+
+
+_ITEM = re.compile(r" *(\d+\.|[-*]) +")
