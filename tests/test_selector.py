@@ -300,3 +300,25 @@ def test_big_federations_and_private_sizes_are_saved(tmp_path: Path) -> None:
         assert loaded.federation.shares.parts.tolist() == federation.shares.parts.tolist()
         assert (loaded.federation.sizes is None) == (federation.sizes is None)
         assert loaded.select() == selector.select()
+
+
+@pytest.mark.parametrize("name", ["clustered-similarity", "clustered-similarity:similarity=l2"])
+@pytest.mark.parametrize("huge", [1e39, 1e300])
+def test_an_update_too_large_to_compare_is_left_out_with_a_warning(name: str, huge: float) -> None:
+    selector = Selector(scheme(name, m=4), Federation.from_sizes([1] * 4), seed=0)
+    chosen = selector.select().clients
+    updates = np.eye(4)[chosen]
+    updates[0] *= huge
+    with pytest.warns(FedcohortWarning, match="not finite or huge"):
+        selector.observe(Replies(chosen, {"update": updates}))
+    latest = selector.latest()
+    assert latest is not None
+    np.testing.assert_array_equal(latest.rows(chosen)[1:], updates[1:])
+    assert not latest.rows(chosen)[0].any()
+
+
+def test_replies_must_be_real_numbers() -> None:
+    selector = Selector(scheme("rpow-d", m=1, d=2), Federation.from_sizes([1, 1]), seed=0)
+    chosen = selector.select().clients
+    with pytest.raises(BadInput, match="'loss' is of type complex"):
+        selector.observe(Replies(chosen, {"loss": np.array([1j])}))

@@ -18,7 +18,7 @@ from fedcohort.core.conversation import Answer, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import Latest, fits
 from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
@@ -345,12 +345,14 @@ class Selector:
 def _finite(replies: Replies) -> Replies:
     """The first reply of every client without NaN or infinity, in ascending order."""
     good = np.ones(len(replies.clients), dtype=bool)
-    for rows in replies.signals.values():
-        good &= np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+    for name, rows in replies.signals.items():
+        if rows.dtype.kind not in "biuf":
+            raise BadInput(f"Replies must be real numbers; '{name}' is of type {rows.dtype}.")
+        good &= fits(rows)
     if not good.all():
         warnings.warn(
             f"{int((~good).sum())} of {len(good)} replies contain values that are not finite "
-            "and are left out.",
+            "or huge, and are left out.",
             FedcohortWarning,
             stacklevel=4,
         )

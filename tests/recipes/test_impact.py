@@ -122,7 +122,7 @@ def test_command_writes_and_judges(tmp_path, monkeypatch):
     with (folder / "impact-fig1.csv").open() as file:
         assert len(list(csv.reader(file))) == 4
     assert json.loads((folder / "impact-fig1.json").read_text())["holds"] is True
-    as_json = json.loads(CliRunner().invoke(app(), [*words, "--json"]).output)
+    as_json = json.loads(CliRunner().invoke(app(), [*words, "--json"]).stdout)
     assert as_json["settings"]["repetitions"] == 200
 
 

@@ -88,7 +88,7 @@ class Cohort:
 
     @classmethod
     def empty(cls) -> Cohort:
-        """Nobody: the round is void and the model stays."""
+        """Nobody."""
         return cls.of([], 0.0)
 
     def __len__(self) -> int:

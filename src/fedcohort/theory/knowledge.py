@@ -84,7 +84,7 @@ class Known:
             state = scheme.observe(state, federation, Cohort.equal(everyone), replies)
         moment = Moment(0)
         design = scheme.design(state, federation, moment)
-        if design is not None or not scheme.asks:
+        if design is not None:
             return design
 
         def ending(rng: Any) -> Ending:
