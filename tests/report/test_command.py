@@ -143,6 +143,13 @@ def test_equal_conditions_are_ranked_together(make):
     assert facts.summary(both)["p"].notna().sum() == 1
 
 
+def test_other_data_of_the_same_name_are_another_problem(make):
+    one = make(("md",), settings={"fingerprint": "aa"})
+    two = make(("uniform",), settings={"fingerprint": "bb"})
+    assert story.apart(combined([one, two])).startswith("These runs differ in data: ")
+    assert story.apart(combined([one, make(("uniform",))])) == ""  # an older run has none
+
+
 def test_the_same_folder_twice_is_refused(folder):
     with pytest.raises(BadInput, match="given 2 times"):
         run(folder, folder / ".." / folder.name)

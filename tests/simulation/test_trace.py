@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort import LocalWork, Trace, simulate
+from fedcohort import LocalWork, Trace, compare, simulate
 from fedcohort.core.errors import BadCheckpoint
 from fedcohort.simulation import Quadratic
 
@@ -52,3 +52,17 @@ def test_rounds_to_target() -> None:
     object.__setattr__(trace, "accuracy", np.array([np.nan, 0.4, 0.8, 0.7]))
     assert trace.rounds_to(0.5) == 3
     assert trace.rounds_to(0.9) is None
+
+
+def test_a_notebook_shows_a_line_not_the_arrays() -> None:
+    """A comparison of a few runs used to fill the screen with 430,000 characters."""
+    task = Quadratic(np.eye(3))
+    found = compare(task, ["md", "full"], rounds=2, seeds=2, jobs=1)
+    assert repr(found) == "<Comparison of md, full: 4 runs, 2 seeds>"
+    line = repr(found.traces[0])
+    assert line.startswith("<Trace of md, seed 0: 2 rounds, training loss ")
+    assert len(line) < 100
+    html = found._repr_html_()
+    assert html.count("<tr>") == 3
+    name, value = found.traces[0].last()
+    assert (name, value) == ("training loss", found.traces[0].train_loss[-1])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.report.measures import choosing
+from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -17,7 +18,7 @@ APART = "ranked apart"
 """The setting of a combined comparison that holds the settings of every problem by name."""
 DIFFER = "runs differ in"
 RUNS = "run by run"
-_NO_CONDITION = {"schemes", "seeds", "command", "target", "options", "problem"}
+_NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
 _OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions"}
 
 
@@ -34,6 +35,8 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
         return comparisons[0]
     _refuse_the_same_twice(comparisons)
     names, conditions = _names(comparisons), [_conditions(c) for c in comparisons]
+    if any(FINGERPRINT not in each for each in conditions):  # an older version did not note it
+        conditions = [{k: v for k, v in each.items() if k != FINGERPRINT} for each in conditions]
     differ = _differences(conditions)
     counts = Counter(label for comparison in comparisons for label in comparison.labels)
     renamed = [
@@ -87,11 +90,11 @@ def _conditions(comparison: Comparison) -> dict[str, Any]:
 
 
 def _differences(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """In words; that clients differ goes without saying where anything else does."""
+    """In words; that the data differ goes without saying where anything else does."""
     keys = dict.fromkeys(key for each in conditions for key in each)
     differ = [k for k in keys if any(each.get(k) != conditions[0].get(k) for each in conditions)]
-    told = [key.replace("_", " ") for key in differ if key != "clients"]
-    return told or differ
+    told = [key.replace("_", " ") for key in differ if key not in {"clients", FINGERPRINT}]
+    return told or (["data"] if differ else [])
 
 
 def _renamed(comparison: Comparison, name: str, labels: set[str]) -> Comparison:

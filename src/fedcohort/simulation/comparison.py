@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,30 @@ class Comparison:
     def of(self, label: str) -> tuple[Trace, ...]:
         """The runs of one scheme, one per seed."""
         return tuple(trace for trace in self.traces if trace.label == label)
+
+    def __repr__(self) -> str:
+        seeds, folder = len({trace.seed for trace in self.traces}), ""
+        if self.folder is not None:
+            folder = f" in '{self.folder}'"
+        missing = ", interrupted" if self.interrupted else ""
+        schemes = ", ".join(self.labels) or "nothing"
+        return f"<Comparison of {schemes}: {len(self.traces)} runs, {seeds} seeds{missing}{folder}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; gaps, costs and p values are in `fedcohort.report.summary`."""
+        rows = ""
+        for label in self.labels:
+            traces = self.of(label)
+            names = dict.fromkeys(trace.last()[0] for trace in traces)
+            level = sum(trace.last()[1] for trace in traces) / len(traces)
+            rows += (
+                f"<tr><td>{escape(label)}</td><td>{len(traces)}</td>"
+                f"<td>{min(trace.rounds for trace in traces)}</td>"
+                f"<td>{' / '.join(names)} {level:.4g}</td></tr>"
+            )
+        heads = ("Scheme", "Seeds", "Rounds", "Last evaluation, mean over seeds")
+        head = "".join(f"<th>{text}</th>" for text in heads)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:

@@ -76,6 +76,20 @@ class Trace:
         """The seed."""
         return int(self.settings["seed"])
 
+    def last(self) -> tuple[str, float]:
+        """What was measured last: the test accuracy, or the training loss where there is none."""
+        for name, values in (("accuracy", self.accuracy), ("training loss", self.train_loss)):
+            there = values[np.isfinite(values)]
+            if len(there):
+                return name, float(there[-1])
+        return "training loss", float("nan")
+
+    def __repr__(self) -> str:
+        name, value = self.last()
+        return (
+            f"<Trace of {self.label}, seed {self.seed}: {self.rounds} rounds, {name} {value:.4g}>"
+        )
+
     def cohort(self, round: int) -> Cohort:
         """Who was chosen in a round."""
         start = int(self.cohort_ends[round - 1]) if round else 0
