@@ -498,9 +498,7 @@ def test_an_update_of_another_length_is_refused(length, how):
                 selector.observe(rows)
 
 
-@pytest.mark.parametrize(
-    "odd", [np.ones(3), np.ones((3, 2, 2)), np.ones((3, 0)), np.ones((3, 4)) * 1j]
-)
+@pytest.mark.parametrize("odd", [np.ones(3), np.ones((3, 2, 2)), np.ones((3, 0))])
 @pytest.mark.parametrize("how", ["ask", "stale"])
 def test_what_is_no_update_is_refused(odd, how):
     selector = Selector(Cluster(m=3, strata=1, features=how), Federation.from_sizes([1] * 3), 0)
@@ -512,6 +510,7 @@ def test_what_is_no_update_is_refused(odd, how):
 @pytest.mark.parametrize("huge", [1e19, 1e39, 1e300])
 @pytest.mark.parametrize("compression", ["groups", "centres", "projection"])
 @pytest.mark.parametrize("how", ["ask", "stale"])
+@pytest.mark.filterwarnings("ignore:.*not finite or huge:fedcohort.core.errors.FedcohortWarning")
 def test_a_huge_update_is_left_out(huge, compression, how):
     chooser = HCSFed(m=3, strata=2, features=how, compression=compression)
     selector = Selector(chooser, Federation.from_sizes([1] * 6), seed=0)

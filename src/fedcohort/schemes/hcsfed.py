@@ -336,17 +336,13 @@ class HCSFed(Scheme[Seen]):
                 f"{self.name}: an update must have {state.length} numbers like those before it; "
                 f"got {d}."
             )
-        fine = fits(updates)  # who sends 1e300 has told nothing
-        clients, sent = replies.clients[fine], updates if fine.all() else updates[fine]
-        if len(clients) == 0:
-            return state
-        new = compress(sent, self.rate, cast("Compression", self.compression)).astype(np.float32)
+        new = compress(updates, self.rate, cast("Compression", self.compression)).astype(np.float32)
         state = replace(state, length=d, centres=self._centres(new, state))
         if self.features == "ask":
             return state
         seen = state.seen.copy()
-        seen[clients] = True
-        return _with(state, seen, state.latest.replaced(clients, new))
+        seen[replies.clients] = True
+        return _with(state, seen, state.latest.replaced(replies.clients, new))
 
     def _centres(self, new: Array, state: Seen) -> Array:
         """Where k-means starts in the next round: a cohort has a client of every stratum."""
