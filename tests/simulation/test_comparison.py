@@ -281,3 +281,8 @@ def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
     with pytest.raises(UnknownName, match="Did you mean 'memory'"):  # before anything is run
         run(tmp_path / "other", estimator="memroy")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_single_word_is_one_scheme() -> None:
+    found = run(schemes="md:m=2")
+    assert found.labels == ("md",)

@@ -20,7 +20,10 @@ from fedcohort.simulation.problem import Problem
 
 def compare(
     schemes: Annotated[
-        list[str], typer.Argument(help="Schemes, with settings as in pow-d:d=6,m=3.")
+        list[str],
+        typer.Argument(
+            help="Schemes, with settings as in pow-d:d=6,m=3; or a file, as in ./mine.py:m=3."
+        ),
     ],
     data: Annotated[str, typer.Option(help="digits, mnist, fashion-mnist, ...")] = "digits",
     partition: Annotated[

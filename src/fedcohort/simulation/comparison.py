@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import joblib
 
@@ -19,7 +19,7 @@ from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, Fedcoho
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
-from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.schemes import as_scheme
 from fedcohort.server import estimator, optimiser
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
@@ -37,6 +37,7 @@ from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
 from fedcohort.simulation.work import LocalWork
 
+Which: TypeAlias = str | Scheme[Any]
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
 
@@ -104,7 +105,7 @@ class Comparison:
 
 def compare(
     task: Task,
-    schemes: Sequence[str | Scheme[Any]] | Mapping[str, str | Scheme[Any]],
+    schemes: Which | Sequence[Which] | Mapping[str, Which],
     *,
     rounds: int,
     seeds: int | Sequence[int] = 5,
@@ -315,12 +316,14 @@ def _unit(
 
 
 def labelled(
-    schemes: Sequence[str | Scheme[Any]] | Mapping[str, str | Scheme[Any]],
+    schemes: Which | Sequence[Which] | Mapping[str, Which],
 ) -> dict[str, Scheme[Any]]:
     """Schemes by label: the name, with the parameters that differ where a name comes twice."""
+    if isinstance(schemes, str | Scheme):
+        schemes = [schemes]
     if isinstance(schemes, Mapping):
-        return {label: _as_scheme(scheme) for label, scheme in schemes.items()}
-    built = [_as_scheme(scheme) for scheme in schemes]
+        return {label: as_scheme(scheme) for label, scheme in schemes.items()}
+    built = [as_scheme(scheme) for scheme in schemes]
     if not built:
         raise BadInput("A comparison needs at least one scheme; got none.")
     names = Counter(scheme.name for scheme in built)
@@ -339,10 +342,6 @@ def labelled(
             raise BadInput(f"The scheme '{label}' is named twice with the same parameters.")
         out[label] = scheme
     return out
-
-
-def _as_scheme(scheme: str | Scheme[Any]) -> Scheme[Any]:
-    return scheme_by_name(scheme) if isinstance(scheme, str) else scheme
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

@@ -18,7 +18,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
-from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.schemes import as_scheme
 from fedcohort.selector import Selector
 from fedcohort.server import Attendance, Estimator, Optimiser, optimiser
 from fedcohort.server import estimator as estimator_by_name
@@ -93,7 +93,7 @@ def simulate(
     check_rounds("evaluate_every", evaluate_every)
     run = _Run(
         task,
-        scheme_by_name(scheme) if isinstance(scheme, str) else scheme,
+        as_scheme(scheme),
         checked_seed(seed, "simulate"),
         work or LocalWork(),
         optimiser(server),
