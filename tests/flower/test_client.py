@@ -11,7 +11,13 @@ import pytest
 import fedcohort
 from fedcohort import Ask, Citation, Cohort, Scheme, Signal
 from fedcohort.core.conversation import UPDATE_NORM
-from fedcohort.core.errors import BadInput, BudgetExceeded, PolicyRefused, UnknownName
+from fedcohort.core.errors import (
+    BadInput,
+    BudgetExceeded,
+    PolicyRefused,
+    TooFewClients,
+    UnknownName,
+)
 from fedcohort.privacy import ClientPolicy, PrivateSize
 from fedcohort.server import Fault
 from fedcohort.simulation import LocalWork, Quadratic
@@ -79,6 +85,29 @@ def test_a_client_answers_every_signal_of_installed_schemes() -> None:
         ask(grid, "diary")
     with pytest.raises(BadInput, match="without a model"):
         ask(grid, "loss")
+
+
+def test_what_the_client_app_lacks_is_said_where_the_server_runs() -> None:
+    sized = flower.client_app(size=lambda context: 7)
+    lacking = {
+        "pow-d:m=2,d=3": r"pow-d asks for 'loss' .* needs a method loss\(model\), or an @app.eval",
+        "haccs": "haccs asks for 'label_histogram' .* has no 'label_counts'",
+        "optimal": r"optimal asks for 'update_norm' .* a method update\(model, work\), or",
+    }
+    for scheme, sentence in lacking.items():
+        with pytest.raises(TooFewClients, match=sentence):
+            run(flower.InProcessGrid(sized, N), scheme)
+
+
+def test_a_mistake_in_the_users_own_code_keeps_its_words() -> None:
+    class Local:
+        @property
+        def size(self):
+            return [].length
+
+    grid = flower.InProcessGrid(flower.client_app(lambda context: Local()), 1, raises=True)
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'length'"):
+        ask(grid, "size")
 
 
 # -- a signal and a scheme of one's own ------------------------------------------------------

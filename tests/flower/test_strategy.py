@@ -13,7 +13,14 @@ import pytest
 
 import fedcohort
 from fedcohort.core import Citation, Cohort, Scheme, store
-from fedcohort.core.errors import BadInput, BadParameter, InUse, TooFewClients, UnknownName
+from fedcohort.core.errors import (
+    BadInput,
+    BadParameter,
+    CannotSave,
+    InUse,
+    TooFewClients,
+    UnknownName,
+)
 from fedcohort.server import Adam, Fault, Hajek, Memory, Nothing, Redraw
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.failing import DropOuts
@@ -294,7 +301,8 @@ def test_rounds_in_which_nobody_is_drawn_are_those_of_the_simulator(how: str) ->
 
 def test_with_nobody_there_the_model_stays() -> None:
     scheme, grid = fedcohort.scheme("md", m=2), Coming(app(), N)
-    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, server="adam", estimator="memory")
+    options = {"server": "adam", "estimator": "memory", "limits": QUICK}
+    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, **options)
     arrays = flower.first_model(task(), 3)
     for number, hidden in enumerate([set(), set(range(N))], 1):
         grid.hidden = hidden
@@ -303,6 +311,7 @@ def test_with_nobody_there_the_model_stays() -> None:
         new, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
         assert (new is None) == bool(hidden)
         assert np.array_equal(strategy.session.theta, before) == bool(hidden)
+        assert strategy.void == bool(hidden)
         arrays = new
 
 
@@ -383,8 +392,56 @@ def test_everyone_may_evaluate() -> None:
 
 def test_too_few_clients_is_an_error_after_the_limit() -> None:
     grid = flower.InProcessGrid(app(), 3)
-    with pytest.raises(TooFewClients, match="8 clients were expected, 3 nodes came"):
-        play(grid)
+    with pytest.raises(
+        TooFewClients, match=r"8 clients were expected, 3 nodes came within 0.2 s\."
+    ):
+        play(grid)  # nobody was asked yet, so nothing is said of answers
+
+
+class Sizeless:
+    """A client whose author forgot something."""
+
+    def update(self, model, work): ...
+
+
+def test_a_mistake_that_all_clients_share_ends_the_wait_and_is_quoted() -> None:
+    grid = Counting(flower.client_app(lambda context: Sizeless()), N)
+    patient = flower.Limits(population=60, poll=0.01)
+    with pytest.raises(TooFewClients, match=r"All 8 nodes raised .* 3 times in a row") as caught:
+        play(grid, limits=patient)
+    assert "said 'AttributeError(\"This client has no 'size'" in str(caught.value)
+    assert "Correct the client app" in str(caught.value)
+    assert len(grid.seen) == 3 * N
+
+
+class Clock:
+    """Time that passes only by waiting."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("fedcohort.flower.population.time.monotonic", lambda: self.now)
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_clients_that_fail_are_asked_again_ever_more_rarely(monkeypatch) -> None:
+    clock = Clock(monkeypatch)
+    asked: list[float] = []
+
+    class Timed(flower.InProcessGrid):
+        def deliver(self, message: Message) -> Message | None:
+            if self.partition[message.metadata.dst_node_id] == 0:
+                asked.append(clock.now)
+            return super().deliver(message)
+
+    def broken(number: int) -> ClientApp:
+        return app() if number else flower.client_app(lambda context: Sizeless())
+
+    strategy = flower.CohortStrategy("full", clients=N)
+    with pytest.raises(TooFewClients, match=r"7 said who they are within 300 s .* has no 'size'"):
+        strategy.session.population.wait(Timed(broken, N), N, clock.pause)
+    assert asked == [0, 1, 3, 7, 15, 31, *range(61, 300, 30)]
 
 
 def test_clients_that_do_not_say_who_they_are_are_no_clients() -> None:
@@ -516,6 +573,57 @@ def test_below_the_quorum_a_round_is_void_and_three_are_an_error() -> None:
     assert strategy.void == 3
     assert strategy.session.theta.tolist() == [0.0, 0.0]
     assert strategy.session.selector.round == 3
+
+
+@pytest.mark.parametrize("newcomers", [True, False])
+def test_rounds_without_anybody_are_void_and_three_are_an_error(newcomers: bool) -> None:
+    grid = Coming(app(), N)
+    gone = set(range(N if newcomers else N - 1))  # a newcomer that may not take part is nobody
+    options = {"clients": N - 1, "seed": 3, "limits": QUICK, "newcomers": newcomers}
+    strategy = flower.CohortStrategy("full", **options)
+    arrays = flower.first_model(task(), 3)
+    for number, hidden in enumerate([{7}, gone, gone, gone], 1):
+        grid.hidden = hidden
+        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
+        if number == 4:
+            with pytest.raises(TooFewClients, match="3 rounds in a row"):
+                strategy.aggregate_train(number, [])
+        else:
+            new, told = strategy.aggregate_train(number, grid.send_and_receive(messages))
+            assert told["cohort-void"] == (number > 1)
+            arrays = new or arrays
+    assert strategy.void == 3
+
+
+def test_the_server_waits_for_somebody_to_come_back() -> None:
+    grid = Coming(app(), N)
+    limits = flower.Limits(population=60, poll=0.01)
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, limits=limits)
+    session, waits = strategy.session, []
+    session.take(flower.first_model(task(), 3))
+    session.look(grid, N)
+    grid.hidden = set(range(N))
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 5:
+            grid.hidden = set(range(2, N))
+
+    session.look(grid, N, pause)
+    assert waits == [0.01] * 5
+    assert session.available.tolist() == [0, 1]
+
+
+def test_void_rounds_quote_a_client_that_raised_an_error() -> None:
+    class Sized(Sizeless):
+        size = 5
+
+        def update(self, model, work):
+            raise ValueError("the disk\nis full" + 1000 * "!")
+
+    grid = flower.InProcessGrid(flower.client_app(lambda context: Sized()), N)
+    with pytest.raises(TooFewClients, match=r"'failed': 24.* said 'ValueError.*is full!+ \.\.\.'"):
+        play(grid)
 
 
 def test_the_weights_of_those_who_answer_are_corrected_or_left_as_the_user_wants() -> None:
@@ -709,7 +817,16 @@ def test_a_folder_of_another_run_is_refused_and_a_second_server_too(tmp_path) ->
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch, strategy.session.folder.locked():
         patch.setattr("fedcohort.flower.checkpoint.PATIENCE", 0.05)
-        with pytest.raises(InUse):
+        with pytest.raises(InUse, match="Another server runs on the folder"):
+            strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for folder in (file, file / "below"):
+        strategy = flower.CohortStrategy("full", clients=N, folder=folder)
+        with pytest.raises(CannotSave, match=r"The folder '.*file.*' cannot be used .* choose one"):
             strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
 
 
@@ -735,6 +852,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
         {"identity": "key"},
         {"evaluate": "all"},
         {"seed": -1},
+        {"folder": 5},
     ],
 )
 def test_a_bad_setting_is_one_sentence(bad: dict[str, object]) -> None:

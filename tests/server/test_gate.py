@@ -107,3 +107,19 @@ def test_no_content_raises(array: np.ndarray, name: str) -> None:
     fault = gate.content("a", {**GOOD, name: array})
     if fault is None:
         assert np.isfinite(np.asarray(array, dtype=float)).all()
+
+
+def test_what_a_client_that_failed_said_is_one_short_line_of_the_last_exchange() -> None:
+    gate = Gate()
+    assert gate.quote() == ""
+    gate.open("1", {"a": Ticket(4), "b": Ticket(5)}, Form({}))
+    gate.reject("a", Fault.FAILED, said="no\n\x1b[31m disk" + 10_000 * "!")
+    gate.reject("stranger", Fault.FAILED, said="believe me")
+    assert list(gate.errors) == [4]
+    assert gate.errors[4].startswith("no [31m disk!!!")
+    assert len(gate.errors[4]) < 310
+    assert gate.quote().startswith(" The last client that failed said 'no ")
+    gate.open("1", {}, Form({}))  # an exchange with nobody says nothing new
+    assert gate.errors
+    gate.open("2", {"c": Ticket(4)}, Form({}))
+    assert gate.quote() == ""

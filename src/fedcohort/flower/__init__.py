@@ -4,7 +4,7 @@ Three lines turn an app into one that chooses clients by a scheme::
 
     from fedcohort.flower import CohortStrategy, client_app
 
-    strategy = CohortStrategy("clustered-size", clients=100)        # instead of FedAvg(...)
+    strategy = CohortStrategy("clustered-size:m=10", clients=100)   # instead of FedAvg(...)
     app = client_app(size=lambda context: len(load(context)))       # instead of ClientApp()
 """
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, CannotSave, InUse
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array
 from fedcohort.privacy.journal import exclusive
@@ -35,8 +35,19 @@ class Folder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second server away for as long as this one runs."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with exclusive(self.path / "lock", PATIENCE):
+        with contextlib.ExitStack() as stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(exclusive(self.path / "lock", PATIENCE))
+            except InUse:
+                raise InUse(
+                    f"Another server runs on the folder '{self.path}': end it, or use another one."
+                ) from None
+            except OSError as error:
+                raise CannotSave(
+                    f"The folder '{self.path}' cannot be used for checkpoints "
+                    f"({error.strerror}): choose one that can be written to."
+                ) from None
             yield
 
     @property

@@ -69,7 +69,12 @@ class Asked:
     """
 
     def __init__(
-        self, local: Any, message: Message, context: Context, app: ClientApp, ways: Discretion
+        self,
+        local: Any,
+        message: Message,
+        context: Context,
+        app: CohortClientApp,
+        ways: Discretion,
     ) -> None:
         self.local = local
         self.work = Work.of(message)
@@ -77,7 +82,21 @@ class Asked:
         self._questions = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.local, name)
+        return self._part(name)
+
+    def _part(self, name: str) -> Any:
+        """What the object has under a name; if nothing, a sentence for the server to quote."""
+        try:
+            return getattr(self.local, name)
+        except AttributeError as error:
+            if error.name != name or error.obj is not self.local:
+                raise  # a mistake within the user's own code
+            signal = str(self.work.config.get(wire.SIGNAL, wire.HELLO))
+            reason = "" if signal == wire.HELLO else f" to tell its {signal}"
+            raise AttributeError(
+                f"This client has no '{name}', which it needs{reason}: give it to client_app(...), "
+                "or to the object that describes the client."
+            ) from None
 
     @property
     def model(self) -> Model:
@@ -90,12 +109,16 @@ class Asked:
     @property
     def size(self) -> int:
         """The number of samples."""
-        return int(_value(self.local, "size"))
+        return int(self._value("size"))
 
     @property
     def label_counts(self) -> Ints:
         """How many samples of each class."""
-        return np.asarray(_value(self.local, "label_counts"))
+        return np.asarray(self._value("label_counts"))
+
+    def _value(self, name: str) -> Any:
+        value = self._part(name)
+        return value() if callable(value) else value
 
     def loss(self, batch: int | None = None) -> float:
         """Of the model on local data, or on one mini-batch of it."""
@@ -113,11 +136,11 @@ class Asked:
 
     def gradient(self) -> Array:
         """(d,) of the local objective at the model."""
-        return wire.Layout.of(self.model).flat(self.local.gradient(self.model, self.work))
+        return wire.Layout.of(self.model).flat(self._part("gradient")(self.model, self.work))
 
     def feature_counts(self, bins: int) -> Ints:
         """(classes, bins) how often the features of each class take which values in [0, 1]."""
-        return np.asarray(self.local.feature_counts(bins))
+        return np.asarray(self._part("feature_counts")(bins))
 
     def private_size(self, report: SizeReport, round: int = 0) -> int:
         """A randomised answer about the size, within this client's policy and budget."""
@@ -147,20 +170,16 @@ class Asked:
         return change_of(reply.content, self.model)
 
     def _evaluated(self) -> float:
-        metrics = self._by_the_app(wire.EVALUATE).content.metric_records
-        for record in metrics.values():
-            for name in LOSS_METRICS:
-                if name in record:
-                    return float(record[name])  # type: ignore[arg-type]
+        if self._app.evaluates:
+            metrics = self._by_the_app(wire.EVALUATE).content.metric_records
+            for record in metrics.values():
+                for name in LOSS_METRICS:
+                    if name in record:
+                        return float(record[name])  # type: ignore[arg-type]
         raise BadInput(
             "To tell its loss a client needs a method loss(model), or an @app.evaluate() whose "
             f"metrics have one of {', '.join(LOSS_METRICS)}."
         )
-
-
-def _value(local: Any, name: str) -> Any:
-    value = getattr(local, name)
-    return value() if callable(value) else value
 
 
 def change_of(content: RecordDict, model: Mapping[str, Array]) -> Model:
@@ -190,13 +209,18 @@ class CohortClientApp(ClientApp):
         self._local, self._key = local, key
         self._signals = tuple(signals)
         self._discretion = discretion or Discretion()
-        self._has_train = False
+        self._has_train = self.evaluates = False
         super().query(wire.ACTION)(self._answer)
 
     def train(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
         """Register a train function of your own, as on any ClientApp."""
         self._has_train |= action == "default"
         return super().train(action, mods=mods)
+
+    def evaluate(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
+        """Register an evaluate function of your own, as on any ClientApp."""
+        self.evaluates |= action == "default"
+        return super().evaluate(action, mods=mods)
 
     def __call__(self, message: Message, context: Context) -> Message:
         """Answer, train or evaluate."""
@@ -331,8 +355,6 @@ def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:
         def __getattr__(self, name: str) -> Any:
             if name in facts:
                 return facts[name](self._context)
-            raise AttributeError(
-                f"This client was asked for '{name}', which client_app(...) was not given."
-            )
+            raise AttributeError(name=name, obj=self)
 
     return Facts

@@ -58,6 +58,7 @@ class InProcessGrid(Grid):
         # The constructor of Message reads the identity of the process.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self.raises = raises
+        self._told: set[tuple[int, str]] = set()
         self.contexts: dict[int, Context] = {}
         self.apps: dict[int, ClientApp] = {}
         self.partition: dict[int, int] = {}
@@ -127,5 +128,7 @@ class InProcessGrid(Grid):
             if self.raises:
                 error.add_note(f"This was the client of partition {self.partition[node]}.")
                 raise
-            log.info("client of partition %s: %r", self.partition[node], error)
+            if (node, repr(error)) not in self._told:  # a client that is asked again says it again
+                self._told.add((node, repr(error)))
+                log.info("client of partition %s: %r", self.partition[node], error)
             return Message(Error(RAISED, repr(error)), reply_to=message)

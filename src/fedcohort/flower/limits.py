@@ -15,7 +15,8 @@ class Limits(Checked):
     Parameters
     ----------
     population
-        For the expected number of clients to come; then an error.
+        For the expected number of clients to come; then an error. Later, for anybody to come
+        back when all have gone; then the round is void.
     first
         For the first question, which includes the start of simulation engines (10-40 s).
     query

@@ -7,6 +7,7 @@ checkpoints) speaks of keys. The same seed then gives the same cohorts on every 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,10 +25,15 @@ from fedcohort.flower.limits import Limits
 from fedcohort.flower.post import Admitted, Letter, received
 from fedcohort.server.gate import Fault, Form, Gate
 
+log = logging.getLogger("flwr.fedcohort")
 Importance = str | Mapping[Any, float]
 """``"size"``, ``"equal"``, or a number for every key."""
 ATTEMPTS = 2
-"""How often a node is asked who it is before it is left alone for a round."""
+"""How often a node is asked who it is before it is left alone."""
+GIVE_UP = 3
+"""How often in a row every node may raise an error before the wait is over."""
+LONGEST_REST = 30.0
+"""Seconds between two questions to nodes that fail, at most."""
 
 
 @dataclass
@@ -57,35 +63,70 @@ class Population:
     _strangers: dict[int, int] = field(default_factory=dict)  # node: how often it failed to answer
 
     def wait(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
-        """Return when ``expected`` clients have said who they are; never wait for ever."""
-        end = time.monotonic() + self.limits.population
+        """Return when ``expected`` clients have said who they are; never wait for ever.
+
+        New nodes are asked at once, nodes that failed after a rest that doubles.
+        """
+        end, due = time.monotonic() + self.limits.population, 0.0
+        rest, failures, asked = self.limits.poll, 0, False
         while True:
             found = set(grid.get_node_ids())
             if len(found) >= expected:
-                self.refresh(grid, self.limits.first)
+                everyone, asked = time.monotonic() >= due, True
+                if everyone:
+                    self._strangers.clear()  # whoever did not answer is asked again
+                self.refresh(grid, self.limits.first, attempts=1)
                 if len(self.nodes) >= expected:
                     return
-                self._strangers.clear()  # whoever did not answer is asked again
+                if everyone:
+                    failures = self._noted(failures, len(found))
+                    due, rest = time.monotonic() + rest, min(2 * rest, LONGEST_REST)
             left = end - time.monotonic()
             if left <= 0:
-                raise TooFewClients(
-                    f"{expected} clients were expected, {len(found)} nodes came and "
-                    f"{len(self.nodes)} said who they are within "
-                    f"{self.limits.population:g} s{self._why()}. Start more clients, lower "
-                    "'clients', or raise the limit 'population'."
-                )
+                raise TooFewClients(self._too_few(expected, len(found), asked))
             pause(min(self.limits.poll, left))
 
-    def _why(self) -> str:
-        faults = self.gate.summary()
-        return f" (rejected: {faults})" if faults else ""
+    def _noted(self, failures: int, present: int) -> int:
+        """How often in a row every node has raised an error; too often is the end."""
+        errors = len(self.gate.errors)
+        if errors:
+            log.warning("\t├──> %d of %d nodes failed.%s", errors, present, self.gate.quote())
+        if self.nodes or errors < present:
+            return 0
+        if failures + 1 < GIVE_UP:
+            return failures + 1
+        raise TooFewClients(
+            f"All {present} nodes raised an error when they were asked {self._question}, "
+            f"{GIVE_UP} times in a row.{self.gate.quote()} {self._remedy}"
+        )
 
-    def refresh(self, grid: Grid, limit: float) -> None:
+    @property
+    def _question(self) -> str:
+        return "who they are" + (" and for their size" if self.importance == "size" else "")
+
+    @property
+    def _remedy(self) -> str:
+        size = ", with a 'size' (or choose importance='equal')" if self.importance == "size" else ""
+        return f"Correct the client app: it must be made by fedcohort.flower.client_app{size}."
+
+    def _too_few(self, expected: int, found: int, asked: bool) -> str:
+        sentence = f"{expected} clients were expected, {found} nodes came"
+        if asked:
+            sentence += f" and {len(self.nodes)} said who they are"
+        faults = self.gate.summary()
+        why = f" (rejected: {faults})" if faults else ""
+        remedy = "Start more clients, lower 'clients', or raise the limit 'population'."
+        if asked and self.gate.errors:
+            remedy = f"{self._remedy} Or lower 'clients'."
+        within = f" within {self.limits.population:g} s"
+        return f"{sentence}{within}{why}.{self.gate.quote() if asked else ''} {remedy}"
+
+    def refresh(self, grid: Grid, limit: float, attempts: int = ATTEMPTS) -> None:
         """Learn who came, who left and who is back under another node id."""
         present = set(grid.get_node_ids())
         self.nodes = {key: node for key, node in self.nodes.items() if node in present}
         known = set(self.nodes.values())
-        new = sorted(node for node in present - known if self._strangers.get(node, 0) < ATTEMPTS)
+        new = sorted(node for node in present - known if self._strangers.get(node, 0) < attempts)
         if new:
             self._greet(grid, new, limit)
 

@@ -63,7 +63,7 @@ def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | 
     metadata = reply.metadata
     ticket = metadata.reply_to_message_id
     if reply.has_error():
-        gate.reject(ticket, Fault.FAILED)
+        gate.reject(ticket, Fault.FAILED, said=str(reply.error.reason or ""))
         return None
     report = Report(ticket, metadata.src_node_id, metadata.group_id, wire.weight_of(reply.content))
     if gate.check(report) is not None:

@@ -87,10 +87,12 @@ class Questions:
             self._heard[self._name(ask, ids[client])] = row
         self._silent |= {ids[c] for c in ask.clients.tolist() if c not in rows}
         if not rows and len(ask.clients):
+            gate = self.session.gate
             raise TooFewClients(
-                f"None of {len(ask.clients)} clients answered the question for "
-                f"'{ask.signal.name}' within {self.session.limits.query:g} s (rejected so far: "
-                f"{self.session.gate.summary()}). Look at the clients' logs."
+                f"{self.session.scheme.name} asks for '{ask.signal.name}' "
+                f"({ask.signal.discloses}), and none of {len(ask.clients)} clients answered, asked "
+                f"{ATTEMPTS} times with {self.session.limits.query:g} s each (rejected so far: "
+                f"{gate.summary()}).{gate.quote() or ' Look at the logs of the clients.'}"
             )
         return _stacked(rows, ask.clients)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,10 +104,10 @@ class Session:
         None where the model stays: in a void round, of which only the answers are remembered,
         and if nobody was available. That nobody was drawn is a step like any other.
         """
+        if self.deserted:
+            return None
         there = self.selector.available  # when the cohort was chosen; who is there now may differ
         here = self.federation.among(there)
-        if len(here.present) == 0:
-            return None
         direction, self.memory = self.estimator.direction(
             self.memory,
             cohort,
@@ -127,15 +128,33 @@ class Session:
 
     # -- the clients -------------------------------------------------------------------------
 
-    def look(self, grid: Grid, expected: int) -> None:
-        """See who is there; the first time, wait for all that are expected."""
+    def look(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
+        """See who is there; the first time, wait for all that are expected, later for anybody."""
+        if not hasattr(self, "grid"):
+            self.population.wait(grid, expected, pause)
+            if not self.begun:
+                self.found(self.population.nodes)
+            self.grid = grid
+            return
         self.grid = grid
-        if not self.population.nodes:
-            self.population.wait(grid, expected)
-        else:
+        end = time.monotonic() + self.limits.population
+        self.population.refresh(grid, self.limits.query)
+        if not self._anybody:
+            log.warning("\t├──> nobody is there: waits %g s", self.limits.population)
+        while not self._anybody and (left := end - time.monotonic()) > 0:
+            pause(min(self.limits.poll, left))
             self.population.refresh(grid, self.limits.query)
-        if not self.begun:
-            self.found(self.population.nodes)
+
+    @property
+    def _anybody(self) -> bool:
+        here = self.available
+        return here is None or len(here) > 0 or (self.newcomers and bool(self.newly_come()))
+
+    @property
+    def deserted(self) -> bool:
+        """Whether nobody was there when the cohort was chosen: not a draw of nobody."""
+        there = self.selector.available
+        return there is not None and len(there) == 0
 
     def found(self, keys: Any) -> None:
         """Begin with these clients."""

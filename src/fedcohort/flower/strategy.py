@@ -30,7 +30,7 @@ from fedcohort.flower.questions import Questions
 from fedcohort.flower.session import Session
 from fedcohort.flower.training import Training, mean_metrics
 from fedcohort.ledger import Ledger
-from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.schemes import as_scheme
 from fedcohort.selector import Selector
 from fedcohort.server import DropOutRule, Estimator, Optimiser, dropout_rule, optimiser
 from fedcohort.server import estimator as estimator_by_name
@@ -53,7 +53,7 @@ class CohortStrategy(Strategy):
     Parameters
     ----------
     scheme
-        How to choose; a name stands for the scheme with its defaults.
+        How to choose: a scheme, or its name as in ``"pow-d:m=3,d=6"``.
     clients
         How many clients to wait for before the first round.
     seed
@@ -67,11 +67,11 @@ class CohortStrategy(Strategy):
         What the server does with the answers, from `fedcohort.server`, or its name (``"adam"``,
         ``"memory"``).
     dropouts
-        What becomes of the weights when chosen clients do not answer, or its name; `Redraw` by
-        default.
+        What becomes of the weights when chosen clients do not answer, from `fedcohort.server`,
+        or its name (``"redraw"``, ``"hajek"``, ``"survivors"``, ``"none"``); `Redraw` by default.
     quorum
         The share of the draws that must be answered; below it the round is void and the model
-        stays. Three void rounds in a row are an error.
+        stays. So is a round for which nobody came. Three void rounds in a row are an error.
     limits
         How long to wait for whom.
     per_draw
@@ -79,6 +79,7 @@ class CohortStrategy(Strategy):
         message that weighs c times as much.
     evaluate
         Who evaluates the model after every round: ``"nobody"``, ``"cohort"`` or ``"everyone"``.
+        Flower's own strategies ask everyone; here it is not done unasked.
     largest
         The largest change of a single parameter that is believed.
     folder
@@ -121,7 +122,9 @@ class CohortStrategy(Strategy):
         _require("importance", known, "'size', 'equal' or a mapping from keys", importance)
         _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
         _require("evaluate", evaluate in EVALUATORS, f"one of {EVALUATORS}", evaluate)
-        self.scheme = scheme_by_name(scheme) if isinstance(scheme, str) else scheme
+        paths = isinstance(folder, str | os.PathLike) or folder is None
+        _require("folder", paths, "a path or None", folder)
+        self.scheme = as_scheme(scheme)
         self.clients, self.quorum, self.per_draw = int(clients), float(quorum), per_draw
         self.dropouts, self.limits = dropout_rule(dropouts), limits or Limits()
         self.evaluate, self.largest = evaluate, float(largest)
@@ -263,7 +266,7 @@ class CohortStrategy(Strategy):
             raise BadInput("aggregate_train ends a round that configure_train began.")
         rejected = sum(self.gate.counts.values())
         ended = self._ended(selector, cohort, replies)
-        void = ended.void(self.quorum)
+        void = self.session.deserted or ended.void(self.quorum)
         updates = training.updates(ended.cohort.clients)
         new = self.session.step(ended.cohort, updates, void)
         selector.amend(ended.cohort)
@@ -307,10 +310,13 @@ class CohortStrategy(Strategy):
         self.void += void
         self._void_in_a_row = self._void_in_a_row + 1 if void else 0
         if self._void_in_a_row >= self.VOID_ROUNDS:
+            remedy = "Look at the clients' logs, raise the limit 'train', or lower 'quorum'."
+            if not self.session.population.nodes:
+                remedy = "Nobody is there any more: start the clients again, then the server."
             raise TooFewClients(
                 f"Too few clients answered in {self.VOID_ROUNDS} rounds in a row (quorum "
-                f"{self.quorum:g}; rejected so far: {self.gate.summary()}). Look at the clients' "
-                "logs, raise the limit 'train', or lower 'quorum'."
+                f"{self.quorum:g}; rejected so far: {self.gate.summary()}).{self.gate.quote()} "
+                f"{remedy}"
             )
 
     def _selector(self) -> Selector:

@@ -20,6 +20,8 @@ from fedcohort.core.types import Array, Ints
 KILOBYTE = 1024
 SPARE = 64 * KILOBYTE
 """What a report may weigh beyond its arrays: names, metrics, headers."""
+QUOTED = 300
+"""How many characters of a client's error are kept."""
 REMEMBERED = 100_000
 """Tickets of past exchanges that are still recognised as late ones."""
 
@@ -116,6 +118,8 @@ class Gate:
 
     counts: Counter[Fault] = field(default_factory=Counter)
     by_client: Counter[tuple[int, Fault]] = field(default_factory=Counter)
+    errors: dict[int, str] = field(default_factory=dict)
+    """What clients that failed said of it, in the last exchange that sent anything."""
     _round: str = ""
     _form: Form = field(default_factory=lambda: Form({}))
     _open: dict[str, Ticket] = field(default_factory=dict)
@@ -127,6 +131,8 @@ class Gate:
         """Begin an exchange: these messages went out, such reports are wanted."""
         self._round, self._form = round, form
         self._open, self._heard, self._admitted = dict(tickets), set(), set()
+        if tickets:
+            self.errors = {}
 
     def check(self, report: Report) -> Fault | None:
         """Whether a report may be unpacked: asked for, of this round, the first, not too large."""
@@ -153,10 +159,12 @@ class Gate:
         self._admitted.add(ticket)
         return None
 
-    def reject(self, ticket: str, fault: Fault) -> Fault:
-        """Reject a report for a reason that the transport found."""
+    def reject(self, ticket: str, fault: Fault, said: str = "") -> Fault:
+        """Reject a report for a reason that the transport found, or that the client ``said``."""
         known = self._open.get(ticket)
         self._heard.add(ticket)
+        if known is not None and said:
+            self.errors[known.client] = _one_line(said)
         return self._reject(None if known is None else known.client, fault)
 
     def found(self, client: int, fault: Fault) -> Fault:
@@ -197,3 +205,15 @@ class Gate:
     def summary(self) -> dict[str, int]:
         """How many reports were rejected for which reason."""
         return {fault.name.lower(): self.counts[fault] for fault in Fault if self.counts[fault]}
+
+    def quote(self) -> str:
+        """A sentence with the last error of a client, to be put behind another; "" without one."""
+        said = list(self.errors.values())
+        return f" The last client that failed said '{said[-1]}'." if said else ""
+
+
+def _one_line(said: str) -> str:
+    """The words of a stranger, fit for a log: one short line without control characters."""
+    line = " ".join(said[: 10 * QUOTED].split())
+    line = "".join(character for character in line if character.isprintable())
+    return line if len(line) <= QUOTED else f"{line[:QUOTED]} ..."
