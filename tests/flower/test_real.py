@@ -16,7 +16,6 @@ import pytest
 
 import fedcohort
 from fedcohort import Selector
-from fedcohort.cli.words import parse_scheme
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.flower
@@ -42,7 +41,7 @@ digits = module(DIGITS / "digits_app" / "task.py", "digits_task")
 def simulated(scheme: str, clients: int, rounds: int):
     return fedcohort.simulate(
         digits.task(clients),
-        parse_scheme(scheme),
+        scheme,
         rounds=rounds,
         seed=0,
         work=digits.WORK,

@@ -4,7 +4,6 @@ import torch
 from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
-import fedcohort
 from fedcohort.flower import CohortStrategy  # instead of: ... strategy import FedAvg
 from pytorchexample.task import Net
 
@@ -21,7 +20,7 @@ def main(grid: Grid, context: Context) -> None:
 
     # Instead of: FedAvg(fraction_train=0.3)
     strategy = CohortStrategy(
-        fedcohort.scheme("clustered-size", m=3),
+        "clustered-size:m=3",
         clients=context.run_config["clients"],
         evaluate="everyone",
     )
