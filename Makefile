@@ -20,6 +20,7 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a page
+	rm -rf $(RUNS)/demo
 	$(BIN)/fedcohort demo --out $(RUNS)/demo
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
