@@ -119,9 +119,10 @@ def show(advice: Advice, console: Console | None = None) -> None:
         _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
     rest = [row for row in advice.rows if row.status != "exact"]
     if rest:
-        _say(out, "\nNot computed:")
-        for row in rest:
-            _say(out, f"{row.name}: {row.note} Needs: {row.needs}.", indent=2)
+        _say(out, "\nNot computed (what each needs: --json):")
+        for note in dict.fromkeys(row.note for row in rest):
+            alike = ", ".join(row.name for row in rest if row.note == note)
+            _say(out, f"{alike}: {note}", indent=2)
     head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
     out.print(Text(f"\n{head}", "bold"))
     for line in advice.reasons:
