@@ -414,6 +414,16 @@ def test_a_mistake_that_all_clients_share_ends_the_wait_and_is_quoted() -> None:
     assert len(grid.seen) == 3 * N
 
 
+def test_of_an_error_in_flowers_simulation_the_words_of_the_client_are_quoted() -> None:
+    def framed(message: Message, reply: Message) -> Message:
+        reason = "<class 'RayTaskError'>:<'" + 99 * "a traceback\n"
+        reason += "\nException ClientAppException occurred. Message: no disk'>"
+        return Message(Error(2, reason), reply_to=message)
+
+    strategy, _ = play(Hostile(framed), rounds=1)
+    assert strategy.gate.quote() == " The last client that failed said 'no disk'."
+
+
 class Clock:
     """Time that passes only by waiting."""
 
@@ -619,10 +629,10 @@ def test_void_rounds_quote_a_client_that_raised_an_error() -> None:
         size = 5
 
         def update(self, model, work):
-            raise ValueError("the disk\nis full" + 1000 * "!")
+            raise ValueError(1000 * "! " + "the disk is full")
 
     grid = flower.InProcessGrid(flower.client_app(lambda context: Sized()), N)
-    with pytest.raises(TooFewClients, match=r"'failed': 24.* said 'ValueError.*is full!+ \.\.\.'"):
+    with pytest.raises(TooFewClients, match=r"'failed': 24.* said '\.\.\. .* the disk is full'"):
         play(grid)
 
 

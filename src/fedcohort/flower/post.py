@@ -11,6 +11,9 @@ from fedcohort.core.types import Array
 from fedcohort.flower import wire
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
 
+FRAME = "Exception ClientAppException occurred. Message: "
+"""What Flower's simulation puts between a long traceback and the words of a client."""
+
 
 @dataclass(frozen=True)
 class Letter:
@@ -63,7 +66,7 @@ def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | 
     metadata = reply.metadata
     ticket = metadata.reply_to_message_id
     if reply.has_error():
-        gate.reject(ticket, Fault.FAILED, said=str(reply.error.reason or ""))
+        gate.reject(ticket, Fault.FAILED, _words(str(reply.error.reason or "")))
         return None
     report = Report(ticket, metadata.src_node_id, metadata.group_id, wire.weight_of(reply.content))
     if gate.check(report) is not None:
@@ -86,3 +89,9 @@ def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | 
     if gate.content(ticket, arrays) is not None:
         return None
     return Admitted(gate.client(ticket), arrays, reply, found[0])
+
+
+def _words(reason: str) -> str:
+    """What a client said, without what Flower's simulation puts around it."""
+    _, frame, words = reason.rpartition(FRAME)
+    return words.removesuffix("'>") if frame else reason

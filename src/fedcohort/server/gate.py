@@ -213,7 +213,10 @@ class Gate:
 
 
 def _one_line(said: str) -> str:
-    """The words of a stranger, fit for a log: one short line without control characters."""
-    line = " ".join(said[: 10 * QUOTED].split())
+    """The words of a stranger, fit for a log: one short line without control characters.
+
+    Of a long text the end is kept: there a traceback says what is wrong.
+    """
+    line = " ".join(said[-10 * QUOTED :].split())
     line = "".join(character for character in line if character.isprintable())
-    return line if len(line) <= QUOTED else f"{line[:QUOTED]} ..."
+    return line if len(line) <= QUOTED else f"... {line[-QUOTED:]}"
