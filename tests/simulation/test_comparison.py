@@ -286,3 +286,58 @@ def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
 def test_a_single_word_is_one_scheme() -> None:
     found = run(schemes="md:m=2")
     assert found.labels == ("md",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": np.zeros(3)}, {"a": np.ones(3)}),
+        (np.int64(1), np.int64(2)),
+        (np.float32(1), np.float32(2)),
+        (np.array([np.zeros(2), np.zeros(3)], dtype=object), np.array([1, 2], dtype=object)),
+        ([], [1]),
+        ((), []),
+    ],
+)
+def test_the_fingerprint_of_a_task_sees_what_it_holds(one: Any, other: Any) -> None:
+    def holding(value: Any) -> str:
+        task = Quadratic([[0.0], [1.0]])
+        task.extra = value  # type: ignore[attr-defined]
+        return fingerprint(task)
+
+    assert holding(one) == holding(one)
+    assert holding(one) != holding(other)
+
+
+def test_runs_of_a_scheme_that_was_edited_since_are_not_shown(tmp_path: Path) -> None:
+    file, out = tmp_path / "edited_scheme.py", tmp_path / "runs"
+    code = "from fedcohort.cli import main; main()"
+    words = ["compare", str(file), "--rounds", "1", "--seeds", "1", "-m", "3", "--out", str(out)]
+
+    def fedcohort(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+        )
+
+    assert fedcohort("new", "edited-scheme", "--in", str(tmp_path)).returncode == 0
+    assert fedcohort(*words).returncode == 0
+    assert fedcohort(*words).returncode == 0
+    file.write_text(file.read_text().replace("2 * m", "3 * m"))
+    refused = fedcohort(*words)
+    assert refused.returncode == 1
+    assert "The code of edited-scheme has changed since its runs" in refused.stderr
+
+
+def test_the_settings_of_a_folder_are_replaced_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "a")
+    before = (tmp_path / "a" / "settings.json").read_text()
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        run(tmp_path / "a", seeds=3)
+    assert (tmp_path / "a" / "settings.json").read_text() == before

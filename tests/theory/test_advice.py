@@ -257,6 +257,15 @@ def test_what_a_rehearsal_finds():
     assert rehearse(scheme("optimal", m=4000), large, 4000) is None
 
 
+@pytest.mark.parametrize("m", [10, 12, 20, 50])
+def test_as_many_as_there_are_on_the_stage_is_not_everybody(m):
+    federation = Federation.from_sizes([3] * 1000)
+    [question] = rehearse(scheme("pow-d", m=m), federation, m).round
+    assert question.clients == 2 * m
+    [question] = rehearse(scheme("pow-d", m=10, d=24), federation, 10).round
+    assert question.clients == 24
+
+
 def test_price_of_a_signal_that_cannot_be_measured_is_not_known():
     odd = Signal("odd", "something odd", lambda client: client.no_such_thing)
     from fedcohort.theory.rehearsal import Question
@@ -292,6 +301,18 @@ def test_only_what_works_with_secure_aggregation():
     assert not advice.row(advice.recommended).secure_aggregation.startswith("no")
     assert "drawn twice" in advice.row("md").secure_aggregation
     assert "drawn twice" not in advice.row("uniform").secure_aggregation
+
+
+def test_no_word_of_what_secure_aggregation_rules_out():
+    rng = np.random.default_rng(1)
+    updates = rng.normal(size=(5, 8))[np.arange(100) % 5] * rng.lognormal(0, 1, 100)[:, None]
+    free = advise([50] * 100, m=10, updates=updates)
+    assert free.recommended == "clustered-similarity"
+    bound = advise([50] * 100, m=10, updates=updates, secure_aggregation=True)
+    ruled_out = {row.name for row in bound.rows if row.secure_aggregation.startswith("no")}
+    assert {"clustered-similarity", "hcsfed"} <= ruled_out
+    assert not ruled_out & {bound.recommended, *bound.sweep.best, *bound.sweep.scores}
+    assert not any(f"{name} " in sentence for name in ruled_out for sentence in bound.reasons)
 
 
 def test_known_answers_or_says_what_is_missing():

@@ -25,10 +25,12 @@ from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.notes import Notebook
 from fedcohort.simulation.runfolder import (
+    CODE,
     FINGERPRINT,
     SETTINGS,
     agreed,
     claimed,
+    code_of,
     fingerprint,
     read_settings,
     run_file,
@@ -160,6 +162,7 @@ def compare(
     facts = {
         **(settings or {}),
         "schemes": {label: str(scheme) for label, scheme in named.items()},
+        CODE: {label: code_of(scheme) for label, scheme in named.items() if code_of(scheme)},
         "seeds": chosen,
         "rounds": rounds,
         "task": task.name,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -15,14 +17,18 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
+from fedcohort.core.scheme import Scheme
+from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.tasks import Task
 
 SETTINGS = "settings.json"
+NEW_SETTINGS = ".settings.json"
 LOCK = ".lock"
 BUSY = ".busy"
 """Held, where the system has no file locks, by being there."""
 FINGERPRINT = "fingerprint"
-MAY_DIFFER = {"schemes", "seeds", "command", "target"}
+CODE = "code"
+MAY_DIFFER = {"schemes", "seeds", "command", "target", CODE}
 """Schemes and seeds may be added; command and target decide no run."""
 
 
@@ -53,17 +59,40 @@ def fingerprint(task: Task) -> str:
 
 
 def _add(digest: Any, name: str, value: object) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    digest.update(f"{name}: {type(value).__name__} ".encode())
     if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{name}: {value.dtype.str} {value.shape} ".encode())
+        digest.update(f"{value.dtype.str} {value.shape} ".encode())
         digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             _add(digest, f"{name}.{field.name}", getattr(value, field.name))
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            _add(digest, f"{name}[{key!r}]", value[key])
+    elif isinstance(value, list | tuple | np.ndarray):
         for i, part in enumerate(value):
             _add(digest, f"{name}[{i}]", part)
-    elif isinstance(value, str | int | float | None):
-        digest.update(f"{name}: {value!r} ".encode())
+    elif isinstance(value, str | bytes | int | float | complex | None):
+        digest.update(f"{value!r} ".encode())
+
+
+def code_of(scheme: Scheme[Any] | Centralised) -> str | None:
+    """A digest of the code of a scheme that is not ours; None where there is none to read.
+
+    What a scheme is called does not change when its author edits it, and old runs must not be
+    shown for the new code. Of a script only the class counts: the rest says what to run.
+    """
+    kind = type(scheme)
+    if kind.__module__.split(".")[0] == __name__.split(".")[0]:
+        return None
+    module = sys.modules.get(kind.__module__)
+    for source in (kind,) if kind.__module__ == "__main__" else (module, kind):
+        with contextlib.suppress(OSError, TypeError):
+            text = inspect.getsource(source)  # type: ignore[arg-type]
+            return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return None
 
 
 def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +103,8 @@ def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept: dict[str, Any] = json.loads(json.dumps(dict(facts), allow_nan=False))
     if not (place / SETTINGS).is_file():
-        if place.is_dir() and any(path.name not in {LOCK, BUSY} for path in place.iterdir()):
+        ours = {LOCK, BUSY, NEW_SETTINGS}
+        if place.is_dir() and any(path.name not in ours for path in place.iterdir()):
             raise BadInput(f"The folder '{place}' is not empty and is no run folder; take another.")
         return kept
     if not any(place.glob("*.npz")):
@@ -87,6 +117,7 @@ def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     _same_or_refuse(place, old, have, kept)
     kept["schemes"] = {**have, **kept["schemes"]}
+    kept[CODE] = {**old.get(CODE, {}), **kept.get(CODE, {})}
     kept["seeds"] = sorted({*old["seeds"], *kept["seeds"]})
     return kept
 
@@ -108,9 +139,20 @@ def claimed(place: Path, facts: Mapping[str, Any]) -> Iterator[None]:
     """The run folder, for this process alone; refused if it holds another comparison."""
     place.mkdir(parents=True, exist_ok=True)
     with _alone(place):
-        text = json.dumps(agreed(place, facts), indent=2)
-        (place / SETTINGS).write_text(text, encoding="utf-8")
+        _write(place / SETTINGS, json.dumps(agreed(place, facts), indent=2))
         yield
+
+
+def _write(path: Path, text: str) -> None:
+    """The old file stays until the new one is complete: finished runs hang on it."""
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return
+    new = path.parent / NEW_SETTINGS
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 @contextlib.contextmanager
@@ -162,6 +204,11 @@ def _same_or_refuse(
                 f"The run folder '{place}' holds {label} as {have[label]}, now it is {scheme}; "
                 "take another folder, or delete it."
             )
+        if label in have and _edited(old, new, label):
+            raise BadInput(
+                f"The code of {label} has changed since its runs in the run folder '{place}'; take "
+                "another folder, or delete it."
+            )
     if FINGERPRINT not in old and "problem" in old:
         return  # an older version noted the data in words only
     if old.get(FINGERPRINT) != new.get(FINGERPRINT):
@@ -170,6 +217,11 @@ def _same_or_refuse(
             f"The run folder '{place}' holds runs {why} (clients, data or model differ from those "
             "given now, or may); take another folder, or delete it."
         )
+
+
+def _edited(old: Mapping[str, Any], new: Mapping[str, Any], label: str) -> bool:
+    was, now = (settings.get(CODE, {}).get(label) for settings in (old, new))
+    return None not in (was, now) and was != now
 
 
 def _difference(name: str, old: object, new: object) -> tuple[str, str, str]:

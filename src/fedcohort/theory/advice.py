@@ -45,7 +45,8 @@ class SchemeFacts:
     expected_distinct
         Clients per round on average.
     computing
-        Clients per round that need the model, to train or only to answer a question.
+        Clients per round that need the model, to train or only to answer a question; of one
+        rehearsed round where the law is not known.
     never_mean, never_worst
         Chance that a client is never seen in all rounds, on average and for the worst-off.
     bytes_per_round
@@ -175,7 +176,8 @@ def advise(
     _check(m, rounds, heterogeneity, model_bytes)
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
     own = _checked_settings(settings or {}, m)
-    judge = Judge(known, rounds, float(heterogeneity), model_bytes, own)
+    spread = float(heterogeneity)
+    judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation)
     rows = [judge.facts(name, m) for name in schemes()]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
@@ -205,6 +207,7 @@ class Judge:
     heterogeneity: float
     model_bytes: int | None
     settings: Mapping[str, Mapping[str, Any]]
+    secure_aggregation: bool = False
 
     @property
     def federation(self) -> Federation:

@@ -38,9 +38,14 @@ def eligible(row: SchemeFacts, m: int, secure_aggregation: bool = False) -> bool
     """Unbiased, its law known, within the budget of m clients that work in a round."""
     if row.score is None or not row.unbiased or row.computing is None:
         return False
-    if secure_aggregation and row.secure_aggregation.startswith("no"):
+    if not admitted(row, secure_aggregation):
         return False
     return row.computing <= m * (1 + TIE)
+
+
+def admitted(row: SchemeFacts, secure_aggregation: bool) -> bool:
+    """Whether it works with secure aggregation, where that is wanted."""
+    return not (secure_aggregation and row.secure_aggregation.startswith("no"))
 
 
 def chosen(
@@ -82,7 +87,7 @@ def swept(
     for value in values:
         if not is_whole(value) or value < 1:
             raise BadParameter("sweep", "advise", "ints of at least 1", value)
-    names = [row.name for row in rows if eligible(row, m)]
+    names = [row.name for row in rows if eligible(row, m, judge.secure_aggregation)]
     note = ""
     if n > SWEEP_LIMIT:
         names = [
@@ -135,6 +140,7 @@ def reasons(
     out = [] if m <= n else [_more_than_there_are(m, n)]
     if best is None:
         return (*out, "No unbiased scheme with a known law stays within m clients a round.")
+    rows = [row for row in rows if admitted(row, judge.secure_aggregation)]
     out += [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
     out += _uniform_against_md(rows, m, n, sum_squares)
     if judge.known.updates is None and judge.known.label_histograms is None:

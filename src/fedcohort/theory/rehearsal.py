@@ -71,15 +71,25 @@ def rehearse(scheme: Scheme[Any], federation: Federation, m: int) -> Rehearsed |
     found = None if stage > STAGE_LIMIT else _rehearsed(scheme, stage)
     if found is None:
         return None if scheme.asks else Rehearsed((), (), None)
+    if stage == n:
+        return found
+    # Everybody, or just as many as there were? One client more on the stage tells.
+    more = _rehearsed(scheme, stage + 1)
+    if more is None or (len(more.start), len(more.round)) != (len(found.start), len(found.round)):
+        more = found
 
-    def scaled(clients: int) -> int:
-        return n if clients >= stage else clients
+    def scaled(clients: int, then: int) -> int:
+        return n if (clients, then) == (stage, stage + 1) else clients
 
     start, round = (
-        tuple(question._replace(clients=scaled(question.clients)) for question in questions)
-        for questions in (found.start, found.round)
+        tuple(
+            q._replace(clients=scaled(q.clients, then.clients))
+            for q, then in zip(*both, strict=True)
+        )
+        for both in ((found.start, more.start), (found.round, more.round))
     )
-    return Rehearsed(start, round, None if found.trained is None else scaled(found.trained))
+    trained = scaled(found.trained or 0, more.trained or 0)
+    return Rehearsed(start, round, None if found.trained is None else trained)
 
 
 @lru_cache(maxsize=512)
