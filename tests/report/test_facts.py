@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.core.errors import BadParameter
+from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.report import facts, figures, figures_clients, page
 from fedcohort.report.measures import ACCURACY
 
@@ -150,3 +150,8 @@ def test_one_run_of_one_scheme_is_enough(make):
     row = facts.summary(make(("md",), seeds=1, rounds=1)).iloc[0]
     assert np.isnan(row.final_sd)
     assert np.isnan(row.difference)
+
+
+def test_a_reference_that_was_not_compared_is_refused():
+    with pytest.raises(UnknownName, match="no scheme of this comparison named 'd'"):
+        facts.pairwise(make(("a", "b", "c")), ["d"])

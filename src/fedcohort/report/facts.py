@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import BadParameter
+from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.types import Floats
 from fedcohort.report.combine import APART, RUNS, parts
 from fedcohort.report.measures import (
@@ -98,6 +98,9 @@ def pairwise(comparison: Comparison, references: Sequence[str] | None = None) ->
     ``p_holm`` corrects ``p`` for the number of schemes compared with the same reference. There
     is no row for two runs of different problems.
     """
+    for reference in references or ():
+        if reference not in comparison.labels:
+            raise UnknownName("scheme of this comparison", reference, comparison.labels)
     tables = [_pairwise(part, references) for _, part in parts(comparison)]
     return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
 
