@@ -152,6 +152,6 @@ def test_one_run_of_one_scheme_is_enough(make):
     assert np.isnan(row.difference)
 
 
-def test_a_reference_that_was_not_compared_is_refused():
+def test_a_reference_that_was_not_compared_is_refused(make):
     with pytest.raises(UnknownName, match="no scheme of this comparison named 'd'"):
         facts.pairwise(make(("a", "b", "c")), ["d"])
