@@ -1,29 +1,22 @@
-"""A strategy among clients that fail, lie, come late, leave and come back."""
+"""A strategy among clients that lie; its step, its questions, its settings."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core import Citation, Cohort, Scheme, store
+from fedcohort.core import Cohort
 from fedcohort.core.errors import (
     BadInput,
     BadParameter,
-    CannotSave,
-    InUse,
-    TooFewClients,
     UnknownName,
 )
-from fedcohort.server import Adam, Fault, Hajek, Memory, Nothing, Redraw
-from fedcohort.simulation import LocalWork, Quadratic, Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.server import Adam, Fault, Memory, Nothing
+from fedcohort.simulation import LocalWork, Quadratic
 
 pytest.importorskip("flwr")
 from flwr.app import (
@@ -35,45 +28,23 @@ from flwr.app import (
     MetricRecord,
     RecordDict,
 )
-from flwr.clientapp import ClientApp
 
 from fedcohort import flower
 from fedcohort.flower import wire
-
-N, ROUNDS = 8, 4
-WORK = LocalWork(steps=1, lr=0.5, batch=None)
-X = np.linspace(-1.0, 2.0, N)
-QUICK = flower.Limits(population=0.2, poll=0.01)
-
-
-def task() -> Quadratic:
-    return Quadratic(np.stack([X, X**2], axis=1), sizes=np.arange(1, N + 1) * 10)
-
-
-def app() -> ClientApp:
-    return flower.client_app(flower.task_client(task(), WORK))
-
-
-def play(grid, scheme="full", rounds: int = ROUNDS, **options):
-    settings = {"clients": N, "seed": 3, "limits": QUICK, **options}
-    strategy = flower.CohortStrategy(scheme, **settings)
-    result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=rounds)
-    return strategy, result.arrays["theta"].numpy()
-
-
-class Hostile(flower.InProcessGrid):
-    """The client of one partition answers training as it likes."""
-
-    def __init__(self, lie: Callable[[Message, Message], Message | None], liar: int = 2) -> None:
-        super().__init__(app(), N)
-        self.lie, self.liar = lie, liar
-
-    def deliver(self, message: Message) -> Message | None:
-        reply = super().deliver(message)
-        mine = self.partition[message.metadata.dst_node_id] == self.liar
-        if not mine or reply is None or message.metadata.message_type != "train":
-            return reply
-        return self.lie(message, reply)
+from helpers.flower_play import (
+    QUICK,
+    ROUNDS,
+    WORK,
+    Coming,
+    Counting,
+    Hostile,
+    N,
+    X,
+    app,
+    play,
+    task,
+)
+from helpers.scripted import Scripted
 
 
 def theta_of(reply: Message) -> np.ndarray:
@@ -245,19 +216,6 @@ def test_parts_of_the_server_may_be_named() -> None:
             flower.CohortStrategy("full", clients=N, **{part: "memroy"})
 
 
-@dataclass(frozen=True)
-class Scripted(Scheme[Any]):
-    """Always the same cohort: one outcome of a design."""
-
-    clients: tuple[int, ...] = ()
-    weights: tuple[float, ...] = ()
-    name: ClassVar[str] = "scripted"
-    paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
-
-    def select(self, state, federation, moment, rng):
-        return Cohort.of(np.array(self.clients, dtype=np.int64), np.array(self.weights))
-
-
 @pytest.mark.parametrize("hidden", [set(), {1}])
 @pytest.mark.parametrize("how", ["plain", "memory"])
 @pytest.mark.parametrize("name", ["binomial", "md"])
@@ -334,19 +292,6 @@ def test_a_model_of_small_floats_keeps_its_types_and_a_precise_copy() -> None:
     assert result.arrays["w"].numpy()[0, 0] == np.float32(1 + 20e-8)  # not lost by rounding
 
 
-class Counting(flower.InProcessGrid):
-    """Notes to whom messages go."""
-
-    def __init__(self, *args, **options) -> None:
-        super().__init__(*args, **options)
-        self.seen: list[tuple[str, int]] = []
-
-    def deliver(self, message: Message) -> Message | None:
-        kind = message.metadata.message_type
-        self.seen.append((kind, self.partition[message.metadata.dst_node_id]))
-        return super().deliver(message)
-
-
 def test_questions_go_to_exactly_the_clients_asked() -> None:
     grid = Counting(app(), N)
     strategy, _ = play(grid, fedcohort.scheme("pow-d", m=2, d=3), rounds=1)
@@ -385,466 +330,6 @@ def test_everyone_may_evaluate() -> None:
     sizes = np.arange(1, N + 1)
     expected = float(np.arange(N) @ (sizes / sizes.sum()))
     assert result.evaluate_metrics_clientapp[1]["loss"] == pytest.approx(expected)
-
-
-# -- who is there ----------------------------------------------------------------------------
-
-
-def test_too_few_clients_is_an_error_after_the_limit() -> None:
-    grid = flower.InProcessGrid(app(), 3)
-    with pytest.raises(
-        TooFewClients, match=r"8 clients were expected, 3 nodes came within 0.2 s\."
-    ):
-        play(grid)  # nobody was asked yet, so nothing is said of answers
-
-
-class Sizeless:
-    """A client whose author forgot something."""
-
-    def update(self, model, work): ...
-
-
-def test_a_mistake_that_all_clients_share_ends_the_wait_and_is_quoted() -> None:
-    grid = Counting(flower.client_app(lambda context: Sizeless()), N)
-    patient = flower.Limits(population=60, poll=0.01)
-    with pytest.raises(TooFewClients, match=r"All 8 nodes raised .* 3 times in a row") as caught:
-        play(grid, limits=patient)
-    assert "said 'AttributeError(\"This client has no 'size'" in str(caught.value)
-    assert "Correct the client app" in str(caught.value)
-    assert len(grid.seen) == 3 * N
-
-
-def test_of_an_error_in_flowers_simulation_the_words_of_the_client_are_quoted() -> None:
-    def framed(message: Message, reply: Message) -> Message:
-        reason = "<class 'RayTaskError'>:<'" + 99 * "a traceback\n"
-        reason += "\nException ClientAppException occurred. Message: no disk'>"
-        return Message(Error(2, reason), reply_to=message)
-
-    strategy, _ = play(Hostile(framed), rounds=1)
-    assert strategy.gate.quote() == " The last client that failed said 'no disk'."
-
-
-class Clock:
-    """Time that passes only by waiting."""
-
-    def __init__(self, monkeypatch) -> None:
-        self.now = 0.0
-        monkeypatch.setattr("fedcohort.flower.population.time.monotonic", lambda: self.now)
-
-    def pause(self, seconds: float) -> None:
-        self.now += seconds
-
-
-def test_clients_that_fail_are_asked_again_ever_more_rarely(monkeypatch) -> None:
-    clock = Clock(monkeypatch)
-    asked: list[float] = []
-
-    class Timed(flower.InProcessGrid):
-        def deliver(self, message: Message) -> Message | None:
-            if self.partition[message.metadata.dst_node_id] == 0:
-                asked.append(clock.now)
-            return super().deliver(message)
-
-    def broken(number: int) -> ClientApp:
-        return app() if number else flower.client_app(lambda context: Sizeless())
-
-    strategy = flower.CohortStrategy("full", clients=N)
-    with pytest.raises(TooFewClients, match=r"7 said who they are within 300 s .* has no 'size'"):
-        strategy.session.population.wait(Timed(broken, N), N, clock.pause)
-    assert asked == [0, 1, 3, 7, 15, 31, *range(61, 300, 30)]
-
-
-def test_clients_that_do_not_say_who_they_are_are_no_clients() -> None:
-    def broken(number: int) -> ClientApp:
-        return ClientApp() if number < 2 else app()
-
-    with pytest.raises(TooFewClients, match="6 said who they are"):
-        play(flower.InProcessGrid(broken, N))
-
-
-@pytest.mark.parametrize("size", [-1, 2.5, float("nan")])
-def test_a_size_that_cannot_be_is_rejected(size: float) -> None:
-    def odd(number: int) -> ClientApp:
-        if number:
-            return app()
-        client = app()
-
-        def lie(message: Message, context) -> Message:
-            record = RecordDict(
-                {
-                    wire.ANSWER: wire.to_record({"size": np.array(size)}),
-                    wire.CONFIG: ConfigRecord({wire.KEY: 0}),
-                }
-            )
-            return Message(record, reply_to=message)
-
-        client._answer = lie  # type: ignore[attr-defined]
-        client._registered_funcs["query.fedcohort"] = lie
-        return client
-
-    strategy, _ = play(flower.InProcessGrid(odd, N), clients=N - 1, rounds=1)
-    assert len(strategy.session.selector.federation) == N - 1
-    assert set(strategy.gate.summary()) <= {"out_of_range", "wrong_type", "not_finite"}
-
-
-def test_of_two_nodes_with_one_key_only_one_takes_part() -> None:
-    def config(number: int) -> dict[str, int]:
-        return {"partition-id": min(number, N - 1)}
-
-    grid = flower.InProcessGrid(app(), N + 1, node_config=config)
-    strategy, _ = play(grid)
-    assert [len(cohort) for cohort in strategy.cohorts] == [N] * ROUNDS
-    assert strategy.gate.counts[Fault.TWICE] == 1
-
-
-class Coming(flower.InProcessGrid):
-    """Nodes that are hidden in some rounds."""
-
-    hidden: set[int] = frozenset()  # type: ignore[assignment]
-
-    def get_node_ids(self) -> Iterable[int]:
-        return {n for n in super().get_node_ids() if self.partition[n] not in self.hidden}
-
-
-def rounds_with(grid: Coming, hidden: list[set[int]], **options):
-    strategy = flower.CohortStrategy("full", clients=1, seed=3, limits=QUICK, **options)
-    arrays = flower.first_model(task(), 3)
-    for number, gone_now in enumerate(hidden, 1):
-        grid.hidden = gone_now
-        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
-        new, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
-        arrays = arrays if new is None else new
-    return strategy
-
-
-def test_clients_come_leave_and_come_back() -> None:
-    grid = Coming(app(), 4)
-    strategy = rounds_with(grid, [{3}, {3}, set(), {0}, set()])
-    ids = [strategy.session.selector.federation.ids[i] for i in strategy.cohorts[2].clients]
-    assert [len(cohort) for cohort in strategy.cohorts] == [3, 3, 4, 3, 4]
-    assert ids == [0, 1, 2, 3]
-    strategy = rounds_with(Coming(app(), 4), [{3}, set()], newcomers=False)
-    assert [len(cohort) for cohort in strategy.cohorts] == [3, 3]
-
-
-def test_a_client_that_comes_back_under_another_node_id_is_recognised() -> None:
-    grid = Coming(app(), 4)
-    strategy = flower.CohortStrategy("full", clients=4, seed=3)
-    arrays = flower.first_model(task(), 3)
-    for number in (1, 2):
-        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
-        arrays, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
-        old = next(iter(grid.contexts))
-        new = old ^ 1
-        for table in (grid.contexts, grid.apps, grid.partition):
-            table[new] = table.pop(old)
-    assert [len(cohort) for cohort in strategy.cohorts] == [4, 4]
-    assert len(strategy.session.selector.federation) == 4
-
-
-class Named(flower.InProcessGrid):
-    """Nodes that were registered under a name, in the opposite order of their partitions."""
-
-    def get_nodes(self):
-        return [
-            SimpleNamespace(node_id=node, name=f"node-{9 - self.partition[node]}")
-            for node in self.contexts
-        ]
-
-
-@pytest.mark.parametrize("importance", ["size", "equal"])
-def test_a_node_may_be_known_by_the_name_it_was_registered_under(importance: str) -> None:
-    strategy, _ = play(Named(app(), N), identity="name", importance=importance)
-    federation = strategy.session.selector.federation
-    assert list(federation.ids) == [f"node-{i}" for i in range(2, 10)]
-    if importance == "size":
-        assert federation.sizes.tolist() == list(range(80, 0, -10))
-
-
-# -- drop-outs and void rounds ----------------------------------------------------------------
-
-
-def silent(*partitions: int):
-    class Silent(flower.InProcessGrid):
-        def deliver(self, message: Message) -> Message | None:
-            away = self.partition[message.metadata.dst_node_id] in partitions
-            if away and message.metadata.message_type == "train":
-                return None
-            return super().deliver(message)
-
-    return Silent(app(), N)
-
-
-def test_below_the_quorum_a_round_is_void_and_three_are_an_error() -> None:
-    grid = silent(*range(6))
-    strategy = flower.CohortStrategy("full", clients=N, seed=3, limits=QUICK)
-    with pytest.raises(TooFewClients, match="3 rounds in a row"):
-        strategy.start(grid, flower.first_model(task(), 3), num_rounds=9)
-    assert strategy.void == 3
-    assert strategy.session.theta.tolist() == [0.0, 0.0]
-    assert strategy.session.selector.round == 3
-
-
-@pytest.mark.parametrize("newcomers", [True, False])
-def test_rounds_without_anybody_are_void_and_three_are_an_error(newcomers: bool) -> None:
-    grid = Coming(app(), N)
-    gone = set(range(N if newcomers else N - 1))  # a newcomer that may not take part is nobody
-    options = {"clients": N - 1, "seed": 3, "limits": QUICK, "newcomers": newcomers}
-    strategy = flower.CohortStrategy("full", **options)
-    arrays = flower.first_model(task(), 3)
-    for number, hidden in enumerate([{7}, gone, gone, gone], 1):
-        grid.hidden = hidden
-        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
-        if number == 4:
-            with pytest.raises(TooFewClients, match="3 rounds in a row"):
-                strategy.aggregate_train(number, [])
-        else:
-            new, told = strategy.aggregate_train(number, grid.send_and_receive(messages))
-            assert told["cohort-void"] == (number > 1)
-            arrays = new or arrays
-    assert strategy.void == 3
-
-
-def test_the_server_waits_for_somebody_to_come_back() -> None:
-    grid = Coming(app(), N)
-    limits = flower.Limits(population=60, poll=0.01)
-    strategy = flower.CohortStrategy("full", clients=N, seed=3, limits=limits)
-    session, waits = strategy.session, []
-    session.take(flower.first_model(task(), 3))
-    session.look(grid, N)
-    grid.hidden = set(range(N))
-
-    def pause(seconds: float) -> None:
-        waits.append(seconds)
-        if len(waits) == 5:
-            grid.hidden = set(range(2, N))
-
-    session.look(grid, N, pause)
-    assert waits == [0.01] * 5
-    assert session.available.tolist() == [0, 1]
-
-
-def test_void_rounds_quote_a_client_that_raised_an_error() -> None:
-    class Sized(Sizeless):
-        size = 5
-
-        def update(self, model, work):
-            raise ValueError(1000 * "! " + "the disk is full")
-
-    grid = flower.InProcessGrid(flower.client_app(lambda context: Sized()), N)
-    with pytest.raises(TooFewClients, match=r"'failed': 24.* said '\.\.\. .* the disk is full'"):
-        play(grid)
-
-
-def test_the_weights_of_those_who_answer_are_corrected_or_left_as_the_user_wants() -> None:
-    hajek, _ = play(silent(0), dropouts=Hajek())
-    assert all(c.weights.sum() == pytest.approx(1.0) for c in hajek.cohorts)
-    nothing, _ = play(silent(7), dropouts=Nothing())
-    assert nothing.cohorts[0].weights.sum() == pytest.approx(1 - 8 / 36)
-
-
-def test_void_rounds_with_memory_are_those_of_the_simulator() -> None:
-    """Below the quorum the model stays, but scheme and estimator remember what came."""
-    scheme = fedcohort.scheme("clustered-similarity", m=4)
-    up = tuple(0.0 if i in (5, 6, 7) else 1.0 for i in range(N))
-    failing = DropOuts(Random(up), Nothing(), quorum=0.6)
-    trace = fedcohort.simulate(
-        task(), scheme, rounds=12, seed=3, work=WORK, estimator="memory", dropouts=failing
-    )
-    options = {"estimator": "memory", "dropouts": "none", "quorum": 0.6}
-    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, limits=QUICK, **options)
-    strategy.VOID_ROUNDS = 99
-    strategy.start(silent(5, 6, 7), flower.first_model(task(), 3), num_rounds=12)
-    session = strategy.session
-    assert 0 < strategy.void < 12
-    np.testing.assert_array_equal(session.theta, trace.model)
-    assert session.memory.latest is session.selector.latest()  # one table
-    expected = session.memory.latest.weighted_sum(session.federation.importance)
-    np.testing.assert_allclose(session.memory.average, expected, atol=1e-12)
-
-
-def test_replacements_come_from_the_same_cluster() -> None:
-    scheme = fedcohort.scheme("target", m=2, groups=(0, 0, 0, 0, 1, 1, 1, 1))
-    rule = Redraw(attempts=3)
-    strategy, _ = play(silent(0, 1, 2), scheme, rounds=8, importance="equal", dropouts=rule)
-    for cohort in strategy.cohorts:
-        assert len(cohort) == 2
-        assert cohort.clients[1] >= 4
-        if cohort.clients[0] != 3:
-            pytest.fail("only client 3 of the first cluster answers")
-    assert strategy.gate.counts[Fault.MISSING] > 0
-
-
-# -- crash and resume ------------------------------------------------------------------------
-
-
-class Dies(flower.InProcessGrid):
-    """The server is killed at the n-th exchange: before or after the clients have answered."""
-
-    def __init__(self, at: int, after: bool, silent: tuple[int, ...] = ()) -> None:
-        super().__init__(app(), N)
-        self.left, self.after, self.silent = at, after, silent
-
-    def deliver(self, message: Message) -> Message | None:
-        away = self.partition[message.metadata.dst_node_id] in self.silent
-        if away and message.metadata.message_type == "train":
-            return None
-        return super().deliver(message)
-
-    def send_and_receive(self, messages, *, timeout=None):
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            raise KeyboardInterrupt
-        replies = super().send_and_receive(messages, timeout=timeout)
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return replies
-
-
-@pytest.mark.parametrize("name", ["md", "pow-d", "clustered-size"])
-@pytest.mark.parametrize("after", [False, True])
-def test_a_server_that_is_killed_goes_on_with_the_same_cohorts(name, after, tmp_path) -> None:
-    scheme = fedcohort.scheme(name, m=3, **({"d": 5} if name == "pow-d" else {}))
-    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam())
-    for at in (1, 2, 3, 6, 9, 11) if name == "pow-d" else range(1, 7):
-        folder = tmp_path / f"{name}-{after}-{at}"
-        with pytest.raises(KeyboardInterrupt):
-            play(Dies(at, after), scheme, rounds=5, server=Adam(), folder=folder)
-        again, theta = play(
-            flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam(), folder=folder
-        )
-        np.testing.assert_array_equal(theta, expected)
-        done = len(again.cohorts)
-        assert again.cohorts == whole.cohorts[5 - done :]
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_server_that_is_killed_still_replaces_within_clusters(after: bool, tmp_path) -> None:
-    groups = (0, 0, 0, 0, 1, 1, 1, 1)
-    scheme = fedcohort.scheme("target", m=2, groups=groups)
-    settings = {"rounds": 4, "importance": "equal", "dropouts": Redraw(attempts=3)}
-    whole, expected = play(silent(0, 1, 2), scheme, **settings)
-    for at in range(2, 6):
-        folder = tmp_path / str(at)
-        with pytest.raises(KeyboardInterrupt):
-            play(Dies(at, after, (0, 1, 2)), scheme, **settings, folder=folder)
-        again, theta = play(silent(0, 1, 2), scheme, **settings, folder=folder)
-        assert again.cohorts == whole.cohorts[4 - len(again.cohorts) :]
-        np.testing.assert_array_equal(theta, expected)
-
-
-def test_a_server_that_is_killed_with_new_clients_goes_on_with_them(tmp_path) -> None:
-    """They were let in and chosen among after model and memory were written down."""
-    scheme = fedcohort.scheme("clustered-similarity", m=3)
-
-    def began(folder=None):
-        options = {"clients": N - 2, "seed": 3, "limits": QUICK, "estimator": "memory"}
-        strategy = flower.CohortStrategy(scheme, folder=folder, **options)
-        return strategy, strategy.session.resumed(flower.first_model(task(), 3))
-
-    def rounds(strategy, arrays, numbers, killed=None) -> None:
-        grid = Coming(app(), N)
-        for number in numbers:
-            grid.hidden = {0, 3} if number < 4 else set()
-            messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
-            if number == killed:
-                return
-            arrays, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
-
-    whole, arrays = began()
-    rounds(whole, arrays, range(1, 7))
-    first, arrays = began(tmp_path)
-    rounds(first, arrays, range(1, 7), killed=4)
-    again, arrays = began(tmp_path)
-    session = again.session
-    assert session.selector.round == 3
-    assert len(session.attendance.asked) == len(session.selector.federation) == N
-    rounds(again, arrays, range(4, 7))
-    assert again.cohorts == whole.cohorts[3:]
-    np.testing.assert_array_equal(session.theta, whole.session.theta)
-    np.testing.assert_array_equal(session.attendance.asked, whole.session.attendance.asked)
-
-
-@pytest.mark.parametrize("name", ["clustered-size", "clustered-similarity"])
-@pytest.mark.parametrize("after", [False, True])
-def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
-    name: str, after: bool, tmp_path, monkeypatch
-) -> None:
-    scheme = fedcohort.scheme(name, m=3)
-    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, estimator=Memory())
-    real = store.save
-    for at in range(1, 12):  # 2 writes at the beginning, 3 in every round
-        left = [at]
-
-        def save(*args, left=left):
-            left[0] -= 1
-            if left[0] == 0 and not after:
-                raise KeyboardInterrupt
-            real(*args)
-            if left[0] == 0:
-                raise KeyboardInterrupt
-
-        settings = {"rounds": 3, "estimator": Memory(), "folder": tmp_path / str(at)}
-        with monkeypatch.context() as patch:
-            patch.setattr(store, "save", save)
-            with pytest.raises(KeyboardInterrupt):
-                play(flower.InProcessGrid(app(), N), scheme, **settings)
-        again, theta = play(flower.InProcessGrid(app(), N), scheme, **settings)
-        np.testing.assert_array_equal(theta, expected)
-        assert again.cohorts == whole.cohorts[3 - len(again.cohorts) :]
-
-
-def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
-    scheme = fedcohort.scheme("clustered-similarity", m=3)
-    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
-    assert strategy.session.memory.latest is strategy.session.selector.latest()
-    with np.load(tmp_path / f"model-{ROUNDS:06d}.npz") as model:
-        assert model["memory.latest.kept"].size == 0
-    with np.load(tmp_path / "selector.npz") as selector:
-        assert selector["state.latest.kept"].shape == (N, 2)
-
-
-def test_a_cohort_that_was_written_down_is_not_drawn_again(tmp_path) -> None:
-    """Losses have changed in between, so drawing again would choose others."""
-    scheme = fedcohort.scheme("pow-d", m=2, d=8)
-    grid = Counting(app(), N)
-    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, folder=tmp_path)
-    arrays = flower.first_model(task(), 3)
-    strategy.session.resumed(arrays)
-    list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
-    chosen = strategy.session.selector.pending
-    asked = Counting(app(), N)
-    again, _ = play(asked, scheme, rounds=1, folder=tmp_path)
-    assert again.cohorts[0] == chosen
-    assert sum(kind.startswith("query") for kind, _ in asked.seen) == N  # only: who are you?
-
-
-def test_a_folder_of_another_run_is_refused_and_a_second_server_too(tmp_path) -> None:
-    play(flower.InProcessGrid(app(), N), fedcohort.scheme("md", m=3), folder=tmp_path)
-    with pytest.raises(BadInput, match=r"holds a run of md\(m=3\)"):
-        play(flower.InProcessGrid(app(), N), fedcohort.scheme("md", m=4), folder=tmp_path)
-    strategy = flower.CohortStrategy("full", clients=N, folder=tmp_path / "x")
-    monkey = pytest.MonkeyPatch()
-    with monkey.context() as patch, strategy.session.folder.locked():
-        patch.setattr("fedcohort.flower.checkpoint.PATIENCE", 0.05)
-        with pytest.raises(InUse, match="Another server runs on the folder"):
-            strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
-
-
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    for folder in (file, file / "below"):
-        strategy = flower.CohortStrategy("full", clients=N, folder=folder)
-        with pytest.raises(CannotSave, match=r"The folder '.*file.*' cannot be used .* choose one"):
-            strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
-
-
-def test_a_finished_run_is_not_run_again(tmp_path) -> None:
-    _, theta = play(flower.InProcessGrid(app(), N), "full", folder=tmp_path)
-    strategy, again = play(flower.InProcessGrid(app(), N), "full", folder=tmp_path)
-    assert strategy.cohorts == []
-    np.testing.assert_array_equal(theta, again)
 
 
 # -- bad settings ----------------------------------------------------------------------------

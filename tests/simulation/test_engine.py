@@ -16,6 +16,7 @@ from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
 from fedcohort.simulation.engine import _Recorder, _Run, federation_of
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.problem import Problem
+from helpers.scripted import Scripted
 
 STEP = LocalWork(steps=1, batch=None, lr=1.0)
 
@@ -138,19 +139,6 @@ def test_nobody_available_is_a_void_round() -> None:
     assert trace.distinct.tolist() == [0, 0, 0]
     assert trace.messages.tolist() == [0, 0, 0]
     np.testing.assert_array_equal(trace.model, task.initial(0))
-
-
-@dataclass(frozen=True)
-class Scripted(Scheme[Any]):
-    """Always the same cohort: one outcome of a design."""
-
-    clients: tuple[int, ...] = ()
-    weights: tuple[float, ...] = ()
-    name: ClassVar[str] = "scripted"
-    paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
-
-    def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
-        return Cohort.of(np.array(self.clients, dtype=np.int64), np.array(self.weights))
 
 
 @pytest.mark.parametrize("away", [(), (1,)])

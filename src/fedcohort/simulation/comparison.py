@@ -218,35 +218,28 @@ class _Pool:
         work = replace(self.options.get("work") or LocalWork(), steps=1, epochs=None)
         first = dict(reversed(units))
         calls = (
-            joblib.delayed(_unit)(
-                self.token,
-                self.task,
-                label,
-                self.named[label],
-                1,
-                seed,
-                None,
-                {**self.options, "progress": None, "work": work},
-            )
+            self._call(label, seed, 1, None, {**self.options, "progress": None, "work": work})
             for label, seed in reversed(first.items())
         )
         for _ in self._each(calls):
             pass  # its warnings come again in the run
+
+    def _call(
+        self, label: str, seed: int, rounds: int, place: Path | None, options: Mapping[str, Any]
+    ) -> Any:
+        """One run, for a worker."""
+        scheme = self.named[label]
+        return joblib.delayed(_unit)(
+            self.token, self.task, label, scheme, rounds, seed, place, options
+        )
 
     def run(
         self, units: Sequence[tuple[str, int]], rounds: int, place: Path | None, notes: Path | None
     ) -> Iterator[Trace]:
         """The runs as they are finished; a warning is passed on once for every scheme."""
         calls = (
-            joblib.delayed(_unit)(
-                self.token,
-                self.task,
-                label,
-                self.named[label],
-                rounds,
-                seed,
-                place,
-                {**_noted(notes, label, seed, rounds), **self.options},
+            self._call(
+                label, seed, rounds, place, {**_noted(notes, label, seed, rounds), **self.options}
             )
             for label, seed in units
         )

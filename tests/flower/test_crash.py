@@ -1,0 +1,203 @@
+"""A server that is killed goes on where it stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort.core import store
+from fedcohort.core.errors import (
+    BadInput,
+    CannotSave,
+    InUse,
+)
+from fedcohort.server import Adam, Memory, Redraw
+
+pytest.importorskip("flwr")
+from flwr.app import (
+    ConfigRecord,
+    Message,
+)
+
+from fedcohort import flower
+from helpers.flower_play import (
+    QUICK,
+    ROUNDS,
+    Coming,
+    Counting,
+    N,
+    app,
+    play,
+    silent,
+    task,
+)
+
+
+class Dies(flower.InProcessGrid):
+    """The server is killed at the n-th exchange: before or after the clients have answered."""
+
+    def __init__(self, at: int, after: bool, silent: tuple[int, ...] = ()) -> None:
+        super().__init__(app(), N)
+        self.left, self.after, self.silent = at, after, silent
+
+    def deliver(self, message: Message) -> Message | None:
+        away = self.partition[message.metadata.dst_node_id] in self.silent
+        if away and message.metadata.message_type == "train":
+            return None
+        return super().deliver(message)
+
+    def send_and_receive(self, messages, *, timeout=None):
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise KeyboardInterrupt
+        replies = super().send_and_receive(messages, timeout=timeout)
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return replies
+
+
+@pytest.mark.parametrize("name", ["md", "pow-d", "clustered-size"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_is_killed_goes_on_with_the_same_cohorts(name, after, tmp_path) -> None:
+    scheme = fedcohort.scheme(name, m=3, **({"d": 5} if name == "pow-d" else {}))
+    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam())
+    for at in (1, 2, 3, 6, 9, 11) if name == "pow-d" else range(1, 7):
+        folder = tmp_path / f"{name}-{after}-{at}"
+        with pytest.raises(KeyboardInterrupt):
+            play(Dies(at, after), scheme, rounds=5, server=Adam(), folder=folder)
+        again, theta = play(
+            flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam(), folder=folder
+        )
+        np.testing.assert_array_equal(theta, expected)
+        done = len(again.cohorts)
+        assert again.cohorts == whole.cohorts[5 - done :]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_is_killed_still_replaces_within_clusters(after: bool, tmp_path) -> None:
+    groups = (0, 0, 0, 0, 1, 1, 1, 1)
+    scheme = fedcohort.scheme("target", m=2, groups=groups)
+    settings = {"rounds": 4, "importance": "equal", "dropouts": Redraw(attempts=3)}
+    whole, expected = play(silent(0, 1, 2), scheme, **settings)
+    for at in range(2, 6):
+        folder = tmp_path / str(at)
+        with pytest.raises(KeyboardInterrupt):
+            play(Dies(at, after, (0, 1, 2)), scheme, **settings, folder=folder)
+        again, theta = play(silent(0, 1, 2), scheme, **settings, folder=folder)
+        assert again.cohorts == whole.cohorts[4 - len(again.cohorts) :]
+        np.testing.assert_array_equal(theta, expected)
+
+
+def test_a_server_that_is_killed_with_new_clients_goes_on_with_them(tmp_path) -> None:
+    """They were let in and chosen among after model and memory were written down."""
+    scheme = fedcohort.scheme("clustered-similarity", m=3)
+
+    def began(folder=None):
+        options = {"clients": N - 2, "seed": 3, "limits": QUICK, "estimator": "memory"}
+        strategy = flower.CohortStrategy(scheme, folder=folder, **options)
+        return strategy, strategy.session.resumed(flower.first_model(task(), 3))
+
+    def rounds(strategy, arrays, numbers, killed=None) -> None:
+        grid = Coming(app(), N)
+        for number in numbers:
+            grid.hidden = {0, 3} if number < 4 else set()
+            messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
+            if number == killed:
+                return
+            arrays, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
+
+    whole, arrays = began()
+    rounds(whole, arrays, range(1, 7))
+    first, arrays = began(tmp_path)
+    rounds(first, arrays, range(1, 7), killed=4)
+    again, arrays = began(tmp_path)
+    session = again.session
+    assert session.selector.round == 3
+    assert len(session.attendance.asked) == len(session.selector.federation) == N
+    rounds(again, arrays, range(4, 7))
+    assert again.cohorts == whole.cohorts[3:]
+    np.testing.assert_array_equal(session.theta, whole.session.theta)
+    np.testing.assert_array_equal(session.attendance.asked, whole.session.attendance.asked)
+
+
+@pytest.mark.parametrize("name", ["clustered-size", "clustered-similarity"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
+    name: str, after: bool, tmp_path, monkeypatch
+) -> None:
+    scheme = fedcohort.scheme(name, m=3)
+    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, estimator=Memory())
+    real = store.save
+    for at in range(1, 12):  # 2 writes at the beginning, 3 in every round
+        left = [at]
+
+        def save(*args, left=left):
+            left[0] -= 1
+            if left[0] == 0 and not after:
+                raise KeyboardInterrupt
+            real(*args)
+            if left[0] == 0:
+                raise KeyboardInterrupt
+
+        settings = {"rounds": 3, "estimator": Memory(), "folder": tmp_path / str(at)}
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "save", save)
+            with pytest.raises(KeyboardInterrupt):
+                play(flower.InProcessGrid(app(), N), scheme, **settings)
+        again, theta = play(flower.InProcessGrid(app(), N), scheme, **settings)
+        np.testing.assert_array_equal(theta, expected)
+        assert again.cohorts == whole.cohorts[3 - len(again.cohorts) :]
+
+
+def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
+    scheme = fedcohort.scheme("clustered-similarity", m=3)
+    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
+    assert strategy.session.memory.latest is strategy.session.selector.latest()
+    with np.load(tmp_path / f"model-{ROUNDS:06d}.npz") as model:
+        assert model["memory.latest.kept"].size == 0
+    with np.load(tmp_path / "selector.npz") as selector:
+        assert selector["state.latest.kept"].shape == (N, 2)
+
+
+def test_a_cohort_that_was_written_down_is_not_drawn_again(tmp_path) -> None:
+    """Losses have changed in between, so drawing again would choose others."""
+    scheme = fedcohort.scheme("pow-d", m=2, d=8)
+    grid = Counting(app(), N)
+    strategy = flower.CohortStrategy(scheme, clients=N, seed=3, folder=tmp_path)
+    arrays = flower.first_model(task(), 3)
+    strategy.session.resumed(arrays)
+    list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
+    chosen = strategy.session.selector.pending
+    asked = Counting(app(), N)
+    again, _ = play(asked, scheme, rounds=1, folder=tmp_path)
+    assert again.cohorts[0] == chosen
+    assert sum(kind.startswith("query") for kind, _ in asked.seen) == N  # only: who are you?
+
+
+def test_a_folder_of_another_run_is_refused_and_a_second_server_too(tmp_path) -> None:
+    play(flower.InProcessGrid(app(), N), fedcohort.scheme("md", m=3), folder=tmp_path)
+    with pytest.raises(BadInput, match=r"holds a run of md\(m=3\)"):
+        play(flower.InProcessGrid(app(), N), fedcohort.scheme("md", m=4), folder=tmp_path)
+    strategy = flower.CohortStrategy("full", clients=N, folder=tmp_path / "x")
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch, strategy.session.folder.locked():
+        patch.setattr("fedcohort.flower.checkpoint.PATIENCE", 0.05)
+        with pytest.raises(InUse, match="Another server runs on the folder"):
+            strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for folder in (file, file / "below"):
+        strategy = flower.CohortStrategy("full", clients=N, folder=folder)
+        with pytest.raises(CannotSave, match=r"The folder '.*file.*' cannot be used .* choose one"):
+            strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path) -> None:
+    _, theta = play(flower.InProcessGrid(app(), N), "full", folder=tmp_path)
+    strategy, again = play(flower.InProcessGrid(app(), N), "full", folder=tmp_path)
+    assert strategy.cohorts == []
+    np.testing.assert_array_equal(theta, again)
