@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "privacy": {*CORE, *MATHS, "privacy"},
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
-    "server": {*DESIGNS, "server"},
+    "server": {*DESIGNS, "ledger", "server"},
     "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
     "simulation": SIMULATION,

@@ -1,0 +1,118 @@
+"""What happened in a round, as one record; a run is the list of them.
+
+Records are appended, one per round, by whoever carries the rounds: the simulator keeps them in
+memory, a deployment writes them to its folder. A trace, the ledger and the report are made of
+records and of nothing else, so they can be made of a run that is still going or was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.types import Ints
+from fedcohort.ledger import Entry
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One round.
+
+    Parameters
+    ----------
+    round
+        Which, counted from 0.
+    cohort
+        Who counted, with which weights: after drop-outs and corrections. Empty in a void round.
+    invited
+        (k,) everybody who was asked to train, replacements included.
+    available
+        How many clients could have been chosen.
+    void
+        Whether too few answered, or nobody was there, so that no step was taken.
+    filled
+        The share of the draws that somebody answered.
+    entries
+        The lines of the ledger since the record before.
+    faults
+        How many reports were rejected for which reason.
+    seconds
+        Of the server's own clock: choosing (questions included), training.
+    metrics
+        What was measured of the model after the round; it may come later, see `joined`.
+    """
+
+    round: int
+    cohort: Cohort
+    invited: Ints
+    available: int
+    void: bool = False
+    filled: float = 1.0
+    entries: tuple[Entry, ...] = ()
+    faults: Mapping[str, int] = field(default_factory=dict)
+    seconds: tuple[float, float] = (0.0, 0.0)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain values; floats keep every bit."""
+        cohort = self.cohort
+        return {
+            "round": self.round,
+            "clients": cohort.clients.tolist(),
+            "weights": cohort.weights.tolist(),
+            "draws": cohort.draws.tolist(),
+            "data_rate": cohort.data_rate,
+            "per_sample": cohort.per_sample,
+            "invited": self.invited.tolist(),
+            "available": self.available,
+            "void": self.void,
+            "filled": self.filled,
+            "entries": [list(entry) for entry in self.entries],
+            "faults": dict(self.faults),
+            "seconds": list(self.seconds),
+            "metrics": dict(self.metrics),
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Record:
+        """What `as_json` wrote."""
+        try:
+            cohort = Cohort(
+                np.array(told["clients"], dtype=np.int64),
+                np.array(told["weights"], dtype=np.float64),
+                np.array(told["draws"], dtype=np.int64),
+                float(told["data_rate"]),
+                bool(told["per_sample"]),
+            )
+            return cls(
+                round=int(told["round"]),
+                cohort=cohort,
+                invited=np.array(told["invited"], dtype=np.int64),
+                available=int(told["available"]),
+                void=bool(told["void"]),
+                filled=float(told["filled"]),
+                entries=tuple(Entry(*entry) for entry in told["entries"]),
+                faults=dict(told["faults"]),
+                seconds=(float(told["seconds"][0]), float(told["seconds"][1])),
+                metrics=dict(told["metrics"]),
+            )
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise BadCheckpoint(f"A record of a round cannot be read ({error}).") from None
+
+
+def joined(records: Iterable[Record], metrics: Mapping[int, Mapping[str, float]]) -> list[Record]:
+    """The records in the order of their rounds, each with the metrics that came later.
+
+    Of two records of one round the later one counts: a server that was killed in a round plays
+    it again.
+    """
+    last = {record.round: record for record in records}
+    return [
+        replace(last[round], metrics={**last[round].metrics, **metrics.get(round, {})})
+        for round in sorted(last)
+    ]
