@@ -25,7 +25,7 @@ from fedcohort.server import (
     Survivors,
     dropout_rule,
 )
-from fedcohort.server.dropouts import complete, jackknifed, pools_of
+from fedcohort.server.dropouts import complete, jackknifed, pools_of, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.failing import DropOuts
 
@@ -137,6 +137,21 @@ def test_a_lost_draw_is_made_again_in_its_own_row_and_keeps_its_weight() -> None
     assert all(set(more) <= {1, 2} for more in asked[1:])  # never from the other row
     assert ended.attendance.asked[[0, 1, 3]].tolist() == [1, 1, 1]
     assert ended.attendance.answered.tolist() == [0, 1, 0, 1, 0, 0]
+
+
+def test_drop_outs_are_a_conversation_without_input_or_output() -> None:
+    cohort = Cohort.of([0, 3], [0.5, 0.5])
+    talk = settle(Redraw(attempts=2), cohort, two_rows(), Attendance.of(6), RNG)
+    assert next(talk).tolist() == [0, 3]  # the cohort first
+    first = talk.send(np.array([3]))
+    assert len(first) == 1
+    assert first[0] in {1, 2}  # then a stand-in from the row of who is missing
+    second = talk.send(np.array([], dtype=np.int64))
+    assert second.tolist() == [3 - first[0]]
+    with pytest.raises(StopIteration) as ended:
+        talk.send(second)
+    assert ended.value.value.cohort.clients.tolist() == [second[0], 3]
+    assert ended.value.value.filled == 1.0
 
 
 def test_without_replacement_nobody_is_asked_twice() -> None:

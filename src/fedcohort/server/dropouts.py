@@ -26,9 +26,9 @@ are not, the weights see to it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -284,26 +284,27 @@ def _scaled(drawn: float, weights: Floats) -> Floats:
     return weights * (drawn / total) if total > 0 else weights
 
 
-def complete(
+def settle(
     rule: DropOutRule,
     cohort: Cohort,
-    design: Design | None,
+    law: Design | None,
     attendance: Attendance,
-    train: Train,
     rng: np.random.Generator,
-) -> Completed:
-    """Let a cohort train, make up for those who do not answer, and weigh those who do.
+) -> Generator[Ints, Ints, Completed]:
+    """A cohort's training as a conversation: yields whom to invite, receives who answered.
 
-    ``design`` is the law the cohort was drawn from, None where it is not known. Nothing is
-    touched, not even by a rounding error, as long as nobody ever failed.
+    The cohort is invited first, then those who stand in for the members that are missing; it
+    ends with those who answered and what they weigh. ``law`` is what the cohort was drawn from,
+    None where it is not known. Nothing is touched, not even by a rounding error, as long as
+    nobody ever failed.
     """
-    answered = set(train(cohort.clients).tolist())
-    pools = pools_of(design) if rule.attempts else None
-    books = _Books(cohort, None if design is None else design.value, pools, answered)
+    answered = set((yield cohort.clients).tolist())
+    pools = pools_of(law) if rule.attempts else None
+    books = _Books(cohort, None if law is None else law.value, pools, answered)
     for _ in range(rule.attempts if pools is not None else 0):
         wanted = books.redraw(rng)
         if len(wanted):
-            books.heard(wanted, train(wanted))
+            books.heard(wanted, (yield wanted))
     clients, weights, draws = books.result()
     now = attendance.after(np.array(sorted(books.asked), dtype=np.int64), clients)
     filled = float(draws.sum() / cohort.draws.sum()) if len(cohort) else 1.0
@@ -312,6 +313,25 @@ def complete(
         return Completed(cohort, now, filled)
     corrected = rule.weights(float(cohort.weights.sum()), weights, factors)
     return Completed(replace(cohort, clients=clients, weights=corrected, draws=draws), now, filled)
+
+
+def complete(
+    rule: DropOutRule,
+    cohort: Cohort,
+    design: Design | None,
+    attendance: Attendance,
+    train: Train,
+    rng: np.random.Generator,
+) -> Completed:
+    """`settle` with a function that lets clients train."""
+    conversation = settle(rule, cohort, design, attendance, rng)
+    invited = next(conversation)
+    while True:
+        answered = train(invited)
+        try:
+            invited = conversation.send(answered)
+        except StopIteration as ended:
+            return cast("Completed", ended.value)
 
 
 def _factors(clients: Ints, pools: Pools | None, chances: Floats, tries: int) -> Floats:
