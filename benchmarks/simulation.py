@@ -35,8 +35,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fedcohort.simulation.tasks import MLP, Softmax, plain
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning import MLP, Softmax
+from fedcohort.learning.trainers import plain
+from fedcohort.learning.work import LocalWork
 
 CLIENTS, COHORT, DEFERRED = 100, 10, 10
 

@@ -22,7 +22,7 @@ DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
 THEORY = {*SCHEMES, "ledger", "theory"}
 SELECTOR = {*SCHEMES, "ledger", "selector"}
-SIMULATION = {*SELECTOR, "theory", "privacy", "server", "data", "simulation"}
+SIMULATION = {*SELECTOR, "theory", "privacy", "server", "data", "learning", "simulation"}
 REPORT = {*SIMULATION, "report"}
 RECIPES = {*REPORT, "recipes"}
 ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": {*DESIGNS, "ledger", "server"},
     "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
+    "learning": {*CORE, *MATHS, "learning"},
     "simulation": SIMULATION,
     "report": REPORT,
     "recipes": RECIPES,
@@ -148,6 +149,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("privacy/client.py", "from fedcohort.simulation import simulate"),
         ("selector.py", "def f():\n    from fedcohort.simulation import simulate"),
         ("theory/moments.py", "from fedcohort.selector import Selector"),
+        ("learning/task.py", "from fedcohort.simulation import simulate"),
         ("simulation/engine.py", "import flwr.server"),
         ("simulation/engine.py", "import pickle"),
         ("simulation/engine.py", "import random"),

@@ -14,12 +14,12 @@ from fedcohort.core import converse
 from fedcohort.core.errors import BadInput, FedcohortWarning, MissingExtra, TooLarge
 from fedcohort.designs import groups as module
 from fedcohort.designs.groups import SUMMARIES, Grouping, Groups, _clusters, distances
+from fedcohort.learning.work import LocalWork
 from fedcohort.maths.clustering import dbscan
 from fedcohort.maths.hellinger import hellinger
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.simulation import Softmax
 from fedcohort.simulation.fleet import Fleet
-from fedcohort.simulation.work import LocalWork
 
 METHODS = ("optics", "dbscan", "kmedoids")
 

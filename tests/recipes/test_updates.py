@@ -7,9 +7,9 @@ import pytest
 
 from fedcohort import LocalWork, scheme, simulate
 from fedcohort.core.errors import BadParameter
+from fedcohort.learning import Quadratic
 from fedcohort.recipes import recipes, updates
 from fedcohort.recipes.updates import Setting, _memory_verdicts, _sooner, all_seen_after
-from fedcohort.simulation.tasks import Quadratic
 
 SMALL = Setting("digits", 4, 4, 4, LocalWork(steps=2, batch=10, lr=0.1))
 

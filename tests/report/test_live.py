@@ -5,9 +5,9 @@ import pytest
 from rich.console import Console
 
 from fedcohort import compare, report
+from fedcohort.learning import Quadratic
 from fedcohort.report.live import Watch, progress_of
 from fedcohort.simulation.notes import Note, Notebook, read_notes
-from fedcohort.simulation.tasks import Quadratic
 
 
 def console(terminal):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from fedcohort import scheme, simulate
+from fedcohort.learning import Quadratic
 from fedcohort.report import weights
 from fedcohort.report.rebuilt import federation_of, law_of
 from fedcohort.simulation import Comparison
-from fedcohort.simulation.tasks import Quadratic
 from fedcohort.theory.moments import moments
 
 

@@ -23,6 +23,7 @@ from fedcohort.core.errors import (
     TooImprecise,
 )
 from fedcohort.core.streams import stream
+from fedcohort.learning.trainers import plain
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import SizeReport, estimate_total, standard_error
 from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling, FedSamplingNaive
@@ -30,7 +31,6 @@ from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.fleet import Fleet
 from fedcohort.simulation.private_twin import report_size
-from fedcohort.simulation.tasks import plain
 from fedcohort.testing.claims import check_even_over_samples
 
 LEVEL = 1e-6

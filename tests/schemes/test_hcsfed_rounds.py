@@ -13,6 +13,7 @@ from fedcohort.core import Claim, Moment, Replies
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import Latest
 from fedcohort.core.streams import stream
+from fedcohort.learning import Quadratic
 from fedcohort.schemes.hcsfed import (
     COMPRESSED_GRADIENT,
     Cluster,
@@ -21,7 +22,6 @@ from fedcohort.schemes.hcsfed import (
     Importance,
     Seen,
 )
-from fedcohort.simulation.tasks import Quadratic
 
 FAMILY = ["importance", "cluster", "cluster-neyman", "hcsfed"]
 F = Fraction

@@ -11,9 +11,9 @@ from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort.core import Cohort, Replies
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.store import pack, unpack
+from fedcohort.learning import Quadratic
 from fedcohort.server import Memory, Plain, estimator
 from fedcohort.server.estimators import Remembered
-from fedcohort.simulation.tasks import Quadratic
 from fedcohort.theory import memory_variance, step_variance
 
 SIZES = [5, 4, 3, 2, 1]

@@ -6,11 +6,11 @@ import pytest
 from fedcohort import LocalWork, compare, report, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.streams import stream
+from fedcohort.learning.batches import batches
+from fedcohort.learning.trainers import plain
 from fedcohort.server import Adam
 from fedcohort.simulation import MLP, Centralised, Quadratic, Random, Softmax
 from fedcohort.simulation.problem import Problem
-from fedcohort.simulation.tasks import plain
-from fedcohort.simulation.tasks.batches import batches
 
 WORK = LocalWork(steps=20, batch=7, lr=0.5, mu=0.3)
 

@@ -12,8 +12,8 @@ from flwr.app import ArrayRecord, Context
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.work import Work
-from fedcohort.simulation.tasks import Task
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 
 THETA = "theta"
 

@@ -18,12 +18,12 @@ from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array, Floats
+from fedcohort.learning import Task
 from fedcohort.recipes.base import Outcome, Recipe, Verdict
 from fedcohort.schemes import scheme
 from fedcohort.server import Estimator, Memory, Plain
 from fedcohort.simulation import LocalWork, Trace, simulate
 from fedcohort.simulation.problem import Problem
-from fedcohort.simulation.tasks import Task
 
 SEEDS = 5
 WORK = LocalWork(steps=50, batch=50, lr=0.01)

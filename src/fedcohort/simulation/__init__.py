@@ -1,5 +1,6 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
+from fedcohort.learning import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 from fedcohort.simulation.availability import (
     Always,
     Availability,
@@ -11,9 +12,7 @@ from fedcohort.simulation.availability import (
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
-from fedcohort.simulation.tasks import MLP, Evaluation, Quadratic, Softmax, Task
 from fedcohort.simulation.trace import Trace
-from fedcohort.simulation.work import LocalWork
 
 __all__ = [
     "MLP",

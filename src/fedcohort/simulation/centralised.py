@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcohort.core.parameters import Checked, Whole
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.engine import Progress, simulate
-from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
-from fedcohort.simulation.work import LocalWork
 
 CENTRALISED = "centralised"
 

@@ -19,6 +19,8 @@ from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, Fedcoho
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 from fedcohort.schemes import as_scheme
 from fedcohort.server import estimator, optimiser
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
@@ -35,9 +37,7 @@ from fedcohort.simulation.runfolder import (
     read_settings,
     run_file,
 )
-from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace
-from fedcohort.simulation.work import LocalWork
 
 Which: TypeAlias = str | Scheme[Any]
 Finished = Callable[[int, int, Trace], None]

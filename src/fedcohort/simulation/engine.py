@@ -17,6 +17,8 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.selector import Selector
@@ -25,9 +27,7 @@ from fedcohort.server import estimator as estimator_by_name
 from fedcohort.simulation.availability import Always, Availability
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.fleet import Fleet
-from fedcohort.simulation.tasks import Task
 from fedcohort.simulation.trace import Trace, versions
-from fedcohort.simulation.work import LocalWork
 
 FLOAT_BYTES = 4
 """A model travels as 32-bit floats."""
@@ -83,7 +83,7 @@ def simulate(
     settings
         Anything to keep with the trace (a label, the command that made it).
 
-    >>> from fedcohort.simulation.tasks import Quadratic
+    >>> from fedcohort.learning import Quadratic
     >>> task = Quadratic([[0.0], [1.0]], sizes=[1, 3])
     >>> trace = simulate(task, "full", rounds=3, work=LocalWork(steps=1, lr=1.0, batch=None))
     >>> float(trace.model[0])

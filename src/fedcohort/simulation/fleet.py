@@ -12,11 +12,11 @@ from fedcohort.core.conversation import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPD
 from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.simulation.private_twin import report_size
-from fedcohort.simulation.tasks import Task
-from fedcohort.simulation.work import LocalWork
 
 
 @dataclass

@@ -11,7 +11,7 @@ from fedcohort import data
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.data.partition import make
-from fedcohort.simulation.tasks import MLP, Softmax, Task
+from fedcohort.learning import MLP, Softmax, Task
 
 MODELS: dict[str, type[MLP] | type[Softmax]] = {"softmax": Softmax, "mlp": MLP}
 

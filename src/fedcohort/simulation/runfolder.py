@@ -18,8 +18,8 @@ import numpy as np
 
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.scheme import Scheme
+from fedcohort.learning import Task
 from fedcohort.simulation.centralised import Centralised
-from fedcohort.simulation.tasks import Task
 
 SETTINGS = "settings.json"
 NEW_SETTINGS = ".settings.json"

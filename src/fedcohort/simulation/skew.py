@@ -11,10 +11,10 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.engine import federation_of
 from fedcohort.simulation.fleet import Fleet
-from fedcohort.simulation.tasks import Task
-from fedcohort.simulation.work import LocalWork
 from fedcohort.theory.skew import Skew, objective_gap, selection_skew
 
 ALONE = LocalWork(steps=200, batch=None, lr=0.1)
@@ -54,7 +54,7 @@ def skew_on(
         As for `selection_skew`.
 
     >>> from fedcohort import scheme
-    >>> from fedcohort.simulation.tasks import Quadratic
+    >>> from fedcohort.learning import Quadratic
     >>> task = Quadratic([[0.0], [2.0]])
     >>> found = skew_on(task, scheme("pow-d", m=1, d=2), np.array([[0.0], [1.0]]))
     >>> round(found.gap, 6), found.skew.table.round(3).tolist()

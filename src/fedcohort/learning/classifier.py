@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning.batches import batches, participants
+from fedcohort.learning.data import Samples, is_integer
+from fedcohort.learning.task import Evaluation, Task, check_importance
+from fedcohort.learning.trainers.cohort import Drawn, groups, make_plan, softmax_error, train
+from fedcohort.learning.trainers.layers import Direct, Gram, GramMatrices, Plan, gram_pays
+from fedcohort.learning.work import LocalWork
 from fedcohort.maths.draws import distinct
-from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
-from fedcohort.simulation.tasks.batches import batches, participants
-from fedcohort.simulation.tasks.layers import Direct, Gram, GramMatrices, Plan, gram_pays
-from fedcohort.simulation.tasks.samples import Samples, is_integer
-from fedcohort.simulation.tasks.training import Drawn, groups, make_plan, softmax_error, train
-from fedcohort.simulation.work import LocalWork
 
 GRAM_BYTES = 256 << 20  # the default limit on what Gram matrices may hold
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks.layers import Layer, Plan, regularise
-from fedcohort.simulation.tasks.samples import Samples
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.data import Samples
+from fedcohort.learning.trainers.layers import Layer, Plan, regularise
+from fedcohort.learning.work import LocalWork
 
 Drawn = tuple[int, Ints, Ints]
 """Position in the cohort, rows (steps, batch) and lengths (steps,); see `batches`."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from fedcohort.core.types import Ints
-from fedcohort.simulation.tasks.batches import batches, participants
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.batches import batches, participants
+from fedcohort.learning.work import LocalWork
 
 LEVEL = 1e-6
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.simulation.tasks import Quadratic, plain
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning import Quadratic
+from fedcohort.learning.trainers import plain
+from fedcohort.learning.work import LocalWork
 
 
 def philox(seed: int) -> np.random.Generator:

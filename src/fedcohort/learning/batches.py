@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.work import LocalWork
 
 
 def participants(rng: np.random.Generator, size: int, data_rate: float) -> Ints:

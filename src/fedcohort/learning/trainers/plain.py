@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks.batches import batches, participants
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.batches import batches, participants
+from fedcohort.learning.work import LocalWork
 
 Layers = list[tuple[Array, Array]]
 """Weights (outputs, inputs) and biases (outputs,) of each linear layer; ReLU in between."""

@@ -10,8 +10,10 @@ import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks import MLP, Softmax, classifier, layers, plain, training
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning import MLP, Softmax, classifier
+from fedcohort.learning.trainers import cohort as training
+from fedcohort.learning.trainers import layers, plain
+from fedcohort.learning.work import LocalWork
 
 KINDS = [Softmax, MLP]
 SIZES = [30, 30, 7, 0, 61, 1, 200]

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks.base import Dataset, Partition
+from fedcohort.learning.task import Dataset, Partition
 
 _BLOCK = 4096  # rows that are converted and checked at a time
 

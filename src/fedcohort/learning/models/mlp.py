@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from fedcohort.core.types import Array, Floats
-from fedcohort.simulation.tasks.base import Dataset, Partition
-from fedcohort.simulation.tasks.classifier import GRAM_BYTES, Classifier
-from fedcohort.simulation.tasks.samples import collect, unpack
+from fedcohort.learning.classifier import GRAM_BYTES, Classifier
+from fedcohort.learning.data import collect, unpack
+from fedcohort.learning.task import Dataset, Partition
 
 
 class MLP(Classifier):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from fedcohort.core.types import Array, Floats
-from fedcohort.simulation.tasks.base import Dataset, Partition
-from fedcohort.simulation.tasks.classifier import GRAM_BYTES, Classifier
-from fedcohort.simulation.tasks.samples import collect, unpack
+from fedcohort.learning.classifier import GRAM_BYTES, Classifier
+from fedcohort.learning.data import collect, unpack
+from fedcohort.learning.task import Dataset, Partition
 
 
 class Softmax(Classifier):
@@ -36,7 +36,7 @@ class Softmax(Classifier):
 
     Examples
     --------
-    >>> from fedcohort.simulation.work import LocalWork
+    >>> from fedcohort.learning.work import LocalWork
     >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
     >>> task = Softmax(x, y, x, y, clients=[[0, 1], [2, 3]], classes=2)
     >>> theta = task.initial(seed=0)

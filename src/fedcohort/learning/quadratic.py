@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.simulation.tasks.base import Evaluation, Task, check_importance
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.task import Evaluation, Task, check_importance
+from fedcohort.learning.work import LocalWork
 
 
 class Quadratic(Task):

@@ -25,8 +25,8 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.simulation.tasks.samples import Samples
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.data import Samples
+from fedcohort.learning.work import LocalWork
 
 _GATHER_BYTES = 1 << 20  # samples copied at a time: what stays in a core's cache
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.simulation.tasks.batches import participants
-from fedcohort.simulation.work import LocalWork
+from fedcohort.learning.batches import participants
+from fedcohort.learning.work import LocalWork
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""How clients train: fast, for a whole cohort at once, and plainly, as its slow twin."""
