@@ -22,7 +22,7 @@ from fedcohort.core.latest import Latest, fits
 from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs import Everyone, Stratified
+from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.schemes import scheme as scheme_by_name
@@ -199,7 +199,7 @@ class Selector:
 
     def picture(self) -> dict[str, Array]:
         """What there is to show: what the scheme knows now, and the strata last drawn from."""
-        strata = self._law.picture() if isinstance(self._law, Stratified) else {}
+        strata = {} if self._law is None else self._law.picture()
         return strata if self._state is None else {**strata, **self.scheme.picture(self._state)}
 
     def latest(self) -> Latest | None:

@@ -25,7 +25,7 @@ from fedcohort.server import (
     Survivors,
     dropout_rule,
 )
-from fedcohort.server.dropouts import complete, jackknifed, pools_of, settle
+from fedcohort.server.dropouts import complete, jackknifed, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.failing import DropOuts
 
@@ -79,7 +79,7 @@ def two_rows() -> Rows:
 
 
 def test_pools_are_rows_or_strata_and_one_row_is_none() -> None:
-    pools = pools_of(two_rows())
+    pools = two_rows().pools()
     assert pools is not None
     assert pools.of(1).clients.tolist() == [0, 1, 2]
     np.testing.assert_allclose(
@@ -90,17 +90,17 @@ def test_pools_are_rows_or_strata_and_one_row_is_none() -> None:
     strata = Stratified(
         6, (np.arange(3), np.arange(3, 6)), (part, part), (Fraction(1, 2), Fraction(1, 2))
     )
-    pools = pools_of(strata)
+    pools = strata.pools()
     assert pools is not None
     assert pools.of(4).clients.tolist() == [3, 4, 5]
     assert not pools.of(4).again
-    assert pools_of(Rows.alike(Shares.of(np.ones(6, dtype=np.int64)), 2)) is None
-    assert pools_of(None) is None
+    assert Rows.alike(Shares.of(np.ones(6, dtype=np.int64)), 2).pools() is None
+    assert part.pools() is None
 
 
 def test_a_client_in_two_rows_is_replaced_from_each_by_its_mass_there() -> None:
     design = Rows.along(np.arange(3), Shares.of(np.array([1, 1, 1])), 2)  # client 1 in both
-    pools = pools_of(design)
+    pools = design.pools()
     assert pools is not None
     pool = pools.of(1)
     chances = np.bincount(pool.clients, pool.chances, minlength=3)

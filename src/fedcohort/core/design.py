@@ -31,6 +31,34 @@ class Distinct(NamedTuple):
     variance: float
 
 
+class CovarianceBound(NamedTuple):
+    """Alpha and gamma_i with E ||sum_i omega_i x_i||^2 at most as in Lemma 1 with them."""
+
+    alpha: float
+    gamma: Floats  # (n,)
+    how: str
+
+
+class Pool(NamedTuple):
+    """Who may stand in for a client, and with which chance."""
+
+    clients: Ints  # a client may stand there more than once
+    chances: Floats  # positive, any scale
+    again: bool  # whether a client may be drawn that was drawn before
+
+
+class Pools(ABC):
+    """The clusters or strata of a design, in which a lost draw is made again."""
+
+    @abstractmethod
+    def of(self, client: int) -> Pool:
+        """Who may stand in for a client that was drawn."""
+
+    @abstractmethod
+    def average(self, values: Floats) -> Floats:
+        """(n,) the mean of values over the pool of each client, by chance; 1 without a pool."""
+
+
 class Design(ABC):
     """The law of a cohort over n clients."""
 
@@ -79,6 +107,21 @@ class Design(ABC):
         None where the pairs differ (clustered sampling).
         """
         return None
+
+    def pools(self) -> Pools | None:
+        """The clusters or strata of the design; None where there is only one, or none at all."""
+        return None
+
+    def picture(self) -> dict[str, Array]:
+        """What a report may draw of the law, by the keys of `Scheme.picture`."""
+        return {}
+
+    def covariance_bound(self) -> CovarianceBound | None:
+        """Exact where there is an `alpha`, an upper bound where one is known, else None."""
+        if self.alpha is None:
+            return None
+        gamma = self.variance() + self.alpha * self.mean() ** 2
+        return CovarianceBound(self.alpha, gamma, "exact (Lemma 1)")
 
     def mean(self) -> Floats:
         """(n,) expected weights."""

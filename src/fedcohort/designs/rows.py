@@ -15,6 +15,7 @@ from scipy import sparse
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import (
     OUTCOME_LIMIT,
+    CovarianceBound,
     Design,
     Distinct,
     counted,
@@ -24,6 +25,7 @@ from fedcohort.core.design import (
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
+from fedcohort.designs.pools import RowPools
 from fedcohort.maths.draws import Rng, pick
 
 PAIR_LIMIT = 10_000_000
@@ -137,6 +139,15 @@ class Rows(Design):
     @property
     def alpha(self) -> float | None:
         return 1.0 / self.draws if self.rows == 1 else None
+
+    def pools(self) -> RowPools | None:
+        return RowPools(self.matrix) if self.rows > 1 else None
+
+    def covariance_bound(self) -> CovarianceBound | None:
+        if self.alpha is not None or self.target is not None:
+            return super().covariance_bound()
+        how = "gamma and alpha of MD sampling (Lemma 2, Corollary 2)"
+        return CovarianceBound(1.0 / self.draws, self.mean() / self.draws, how)
 
     def draw(self, rng: Rng) -> Cohort:
         rows = np.repeat(np.arange(self.rows), self.repeats)

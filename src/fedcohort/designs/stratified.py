@@ -12,8 +12,16 @@ from math import prod
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import OUTCOME_LIMIT, Design, Distinct, too_many_outcomes
+from fedcohort.core.design import (
+    OUTCOME_LIMIT,
+    CovarianceBound,
+    Design,
+    Distinct,
+    too_many_outcomes,
+)
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.designs.pools import StratumPools
+from fedcohort.designs.rows import Rows
 from fedcohort.maths.draws import Rng
 
 
@@ -70,6 +78,21 @@ class Stratified(Design):
         for positions, part in zip(self.strata, self.parts, strict=True):
             out[positions] = part.count_covariance_times(x[positions])
         return out
+
+    def pools(self) -> StratumPools | None:
+        if len(self.strata) < 2:
+            return None
+        again = tuple(isinstance(part, Rows) for part in self.parts)
+        return StratumPools(self.strata, self.expected_counts(), again)
+
+    def covariance_bound(self) -> CovarianceBound | None:
+        if any(part.alpha is None for part in self.parts):
+            return None
+        # Dropping -alpha_h ||sum over stratum h||^2 leaves an upper bound.
+        gamma, mean = self.variance(), self.mean()
+        for positions, part in zip(self.strata, self.parts, strict=True):
+            gamma[positions] += max(0.0, part.alpha or 0.0) * mean[positions] ** 2
+        return CovarianceBound(0.0, gamma, "strata are independent: alpha 0, gamma within each")
 
     def picture(self) -> dict[str, Array]:
         """The strata, to be drawn in a report; the keys are those of `Scheme.picture`.

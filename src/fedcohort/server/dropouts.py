@@ -33,10 +33,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design
+from fedcohort.core.design import Design, Pools
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.core.types import Floats, Ints
-from fedcohort.designs import Rows, Stratified
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import pick
 from fedcohort.server.named import named
@@ -80,89 +79,6 @@ class Attendance:
     def chances(self) -> Floats:
         """(n,) what is believed of each client's availability."""
         return (self.answered + 1) / (self.asked + 1)
-
-
-class Pool(NamedTuple):
-    """Who may stand in for a client, and with which chance."""
-
-    clients: Ints  # a client may stand there more than once
-    chances: Floats  # positive, any scale
-    again: bool  # whether a client may be drawn that was drawn before
-
-
-class Pools(ABC):
-    """The clusters or strata of a design."""
-
-    @abstractmethod
-    def of(self, client: int) -> Pool:
-        """Who may stand in for a client that was drawn."""
-
-    @abstractmethod
-    def average(self, values: Floats) -> Floats:
-        """(n,) the mean of values over the pool of each client, by chance; 1 without a pool."""
-
-
-class RowPools(Pools):
-    """The rows of clustered sampling.
-
-    A client that lies in several rows is replaced from each in proportion to its own mass
-    there: on average that is the row its draw came from.
-    """
-
-    def __init__(self, design: Rows) -> None:
-        self.rows = design.matrix
-        self.columns = self.rows.tocsc()
-
-    def of(self, client: int) -> Pool:
-        rows, columns = self.rows, self.columns
-        inside = slice(columns.indptr[client], columns.indptr[client + 1])
-        parts = [
-            (slice(rows.indptr[row], rows.indptr[row + 1]), own)
-            for row, own in zip(columns.indices[inside], columns.data[inside], strict=True)
-        ]
-        clients = np.concatenate([rows.indices[part] for part, _ in parts]).astype(np.int64)
-        chances = np.concatenate([own * rows.data[part] for part, own in parts])
-        return Pool(clients[chances > 0], chances[chances > 0], True)
-
-    def average(self, values: Floats) -> Floats:
-        mass = np.asarray(self.rows.sum(axis=0)).ravel()
-        sums = np.asarray(self.rows.T @ (self.rows @ values)).ravel()
-        out: Floats = np.divide(sums, mass, out=np.ones(len(values)), where=mass > 0)
-        return out
-
-
-class StratumPools(Pools):
-    """The strata of stratified sampling."""
-
-    def __init__(self, design: Stratified) -> None:
-        self.design = design
-        self.chances = design.expected_counts()
-        self.stratum = np.full(design.n, -1)
-        for number, members in enumerate(design.strata):
-            self.stratum[members] = number
-
-    def of(self, client: int) -> Pool:
-        number = int(self.stratum[client])
-        members = self.design.strata[number]
-        some = members[self.chances[members] > 0]
-        return Pool(some, self.chances[some], isinstance(self.design.parts[number], Rows))
-
-    def average(self, values: Floats) -> Floats:
-        out = np.ones(len(values))
-        for members in self.design.strata:
-            mass = float(self.chances[members].sum())
-            if mass > 0:
-                out[members] = float(self.chances[members] @ values[members]) / mass
-        return out
-
-
-def pools_of(design: Design | None) -> Pools | None:
-    """The clusters or strata of a design; None where there is only one, or none at all."""
-    if isinstance(design, Rows) and design.rows > 1:
-        return RowPools(design)
-    if isinstance(design, Stratified) and len(design.strata) > 1:
-        return StratumPools(design)
-    return None
 
 
 class Completed(NamedTuple):
@@ -299,7 +215,7 @@ def settle(
     nobody ever failed.
     """
     answered = set((yield cohort.clients).tolist())
-    pools = pools_of(law) if rule.attempts else None
+    pools = None if law is None or not rule.attempts else law.pools()
     books = _Books(cohort, None if law is None else law.value, pools, answered)
     for _ in range(rule.attempts if pools is not None else 0):
         wanted = books.redraw(rng)

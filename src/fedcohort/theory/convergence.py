@@ -9,11 +9,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.design import Design
+from fedcohort.core.design import CovarianceBound, Design
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import Checked, OneOf, Real, Whole
 from fedcohort.core.types import Floats
-from fedcohort.designs import Rows, Stratified
 
 MEAN_TOLERANCE = 1e-9
 
@@ -296,20 +295,11 @@ def proximal_weights(steps: int, mu: float, eta_l: float) -> Floats:
     return out
 
 
-def _covariance(design: Design) -> tuple[float, Floats, str]:
+def _covariance(design: Design) -> CovarianceBound:
     """Alpha and gamma_i such that E||sum w_i x_i||^2 is at most Lemma 1 with them."""
-    variance, mean = design.variance(), design.mean()
-    if design.alpha is not None:
-        return design.alpha, variance + design.alpha * mean**2, "exact (Lemma 1)"
-    if isinstance(design, Rows) and design.target is None:
-        m = design.draws
-        return 1.0 / m, mean / m, "gamma and alpha of MD sampling (Lemma 2, Corollary 2)"
-    if isinstance(design, Stratified) and all(part.alpha is not None for part in design.parts):
-        # Dropping -alpha_h ||sum over stratum h||^2 leaves an upper bound.
-        gamma = variance.copy()
-        for positions, part in zip(design.strata, design.parts, strict=True):
-            gamma[positions] += max(0.0, part.alpha or 0.0) * mean[positions] ** 2
-        return 0.0, gamma, "strata are independent: alpha 0, gamma within each"
+    bound = design.covariance_bound()
+    if bound is not None:
+        return bound
     raise BadInput(
         f"No bound is known for {type(design).__name__}: it has no covariance ratio alpha and "
         "is not made of independent draws or strata."
