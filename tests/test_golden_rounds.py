@@ -1,0 +1,49 @@
+"""Cohorts, weights and models of small runs are what they were: see helpers/golden.py.
+
+Clients and draws must be equal. Weights and models may differ by 1e-9 of the largest of them,
+because other processors add in another order.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr")
+from fedcohort.core.errors import BadInput
+from helpers import golden
+
+TOLERANCE = 1e-9
+RUNS = dict(golden.cases())
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict:
+    return json.loads(golden.FILE.read_text())
+
+
+def close(now: np.ndarray, then: list[float]) -> bool:
+    scale = np.abs(then).max(initial=0.0)
+    return now.shape == np.shape(then) and bool(np.all(np.abs(now - then) <= TOLERANCE * scale))
+
+
+@pytest.mark.parametrize("key", RUNS)
+def test_a_run_is_what_it_was(key: str, recorded: dict) -> None:
+    now, then = RUNS[key](), recorded[key]
+    assert [clients.tolist() for clients in now.clients] == then["clients"]
+    assert [draws.tolist() for draws in now.draws] == then["draws"]
+    assert all(map(close, now.weights, then["weights"]))
+    assert close(now.model, then["model"])
+
+
+def test_nothing_else_is_recorded(recorded: dict) -> None:
+    assert list(recorded) == list(RUNS)
+
+
+@pytest.mark.parametrize("name", sorted(golden.WITHOUT_MEMORY))
+@pytest.mark.parametrize("run", [golden.simulated, golden.on_flower])
+def test_what_is_not_recorded_is_refused(name: str, run) -> None:
+    with pytest.raises(BadInput, match="plain estimator"):
+        run(name, "memory", False)
