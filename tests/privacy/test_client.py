@@ -21,8 +21,8 @@ from fedcohort.core.errors import (
     NoEntropy,
     PolicyRefused,
 )
+from fedcohort.core.files import exclusive
 from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
-from fedcohort.privacy.journal import exclusive
 from fedcohort.simulation.private_twin import report_sizes
 
 REPORT = SizeReport(300, 3.0)

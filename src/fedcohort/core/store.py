@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -22,6 +21,7 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 
 from fedcohort.core.errors import BadCheckpoint, CannotSave
+from fedcohort.core.files import replacing
 from fedcohort.core.types import Array
 
 T = TypeVar("T")
@@ -48,22 +48,10 @@ def save(
     members = {HEADER: np.frombuffer(text.encode(), np.uint8), **plain}
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        _replace(place, members)
+        with replacing(place) as file:
+            np.savez(file, **members)  # type: ignore[arg-type]
     except OSError as error:
         raise CannotSave(f"'{path}' cannot be written: {error}.") from error
-
-
-def _replace(place: Path, members: Mapping[str, Array]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **members)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from fedcohort.core import store
 from fedcohort.core.errors import BadCheckpoint, CannotSave, InUse
+from fedcohort.core.files import exclusive
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array
-from fedcohort.privacy.journal import exclusive
 from fedcohort.selector import Selector
 
 KIND = "flower-model"

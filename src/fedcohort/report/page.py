@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report import clients, facts, figures, figures_clients, figures_clusters, story
 from fedcohort.report.combine import RUNS, parts
 from fedcohort.report.drawing import Drawing
@@ -40,15 +40,8 @@ def write(
     """Write the page of a comparison to ``path``; the old file stays until the new is whole."""
     place = Path(path)
     text = page(comparison, target)
-    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, place)  # a link at this place is replaced, not followed
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(place, FOR_ALL_TO_READ) as file:
+        file.write(text.encode())
     return place
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from fedcohort.core.files import replacing
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,9 @@ class Notebook:
         """Replace the note: a reader sees the old one or the new one, never half of one."""
         known = accuracy if accuracy == accuracy else None
         note = Note(self.label, self.seed, done, self.rounds, known)
-        draft = self.path.with_suffix(f".{os.getpid()}")
-        try:
-            draft.write_text(json.dumps(asdict(note)), encoding="utf-8")
-            os.replace(draft, self.path)
-        except OSError:  # nobody reads any more, or the disk is full: no reason to stop a run
-            draft.unlink(missing_ok=True)
+        # Nobody reads any more, or the disk is full: no reason to stop a run.
+        with contextlib.suppress(OSError), replacing(self.path, durable=False) as file:
+            file.write(json.dumps(asdict(note)).encode())
 
 
 def read_notes(folder: Path) -> Iterator[Note]:

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import inspect
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
+from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, replacing
 from fedcohort.core.scheme import Scheme
 from fedcohort.learning import Task
 from fedcohort.simulation.centralised import Centralised
 
 SETTINGS = "settings.json"
-NEW_SETTINGS = ".settings.json"
 LOCK = ".lock"
 BUSY = ".busy"
 """Held, where the system has no file locks, by being there."""
@@ -103,8 +102,8 @@ def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept: dict[str, Any] = json.loads(json.dumps(dict(facts), allow_nan=False))
     if not (place / SETTINGS).is_file():
-        ours = {LOCK, BUSY, NEW_SETTINGS}
-        if place.is_dir() and any(path.name not in ours for path in place.iterdir()):
+        ours = (LOCK, BUSY, f".{SETTINGS}")  # of the last there may be drafts
+        if place.is_dir() and not all(path.name.startswith(ours) for path in place.iterdir()):
             raise BadInput(f"The folder '{place}' is not empty and is no run folder; take another.")
         return kept
     if not any(place.glob("*.npz")):
@@ -147,45 +146,23 @@ def _write(path: Path, text: str) -> None:
     """The old file stays until the new one is complete: finished runs hang on it."""
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return
-    new = path.parent / NEW_SETTINGS
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    with replacing(path, FOR_ALL_TO_READ) as file:
+        file.write(text.encode())
 
 
 @contextlib.contextmanager
 def _alone(place: Path) -> Iterator[None]:
     """The only writer. The lock ends with the process; without file locks, a file is left."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        with _busy(place):
-            yield
-        return
-    with (place / LOCK).open("w", encoding="utf-8") as lock:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InUse(f"Another process is writing to the run folder '{place}'.") from None
+            stack.enter_context(exclusive(place / LOCK, 0.0, mark=place / BUSY))
+        except InUse:
+            killed = f"; if none is, one was killed: delete '{place / BUSY}'"
+            raise InUse(
+                f"Another process is writing to the run folder '{place}'"
+                f"{killed if (place / BUSY).exists() else ''}."
+            ) from None
         yield
-
-
-@contextlib.contextmanager
-def _busy(place: Path) -> Iterator[None]:
-    mark = place / BUSY
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
-        raise InUse(
-            f"Another process is writing to the run folder '{place}'; if none is, one was killed: "
-            f"delete '{mark}'."
-        ) from None
-    try:
-        yield
-    finally:
-        mark.unlink(missing_ok=True)
 
 
 def _same_or_refuse(

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint, InUse
-from fedcohort.privacy.journal import Journal, exclusive
+from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.journal import Journal
+from fedcohort.privacy.journal import Journal as PrivateJournal
 
 RECORDS = [{"what": "book", "key": f"k{n}", "n": n} for n in range(3)]
 
@@ -100,28 +99,22 @@ def test_a_full_disk_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert Journal(path).read() == RECORDS
 
 
-def test_a_second_holder_waits_and_gives_up(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with exclusive(lock):
-        start = time.monotonic()
-        with pytest.raises(InUse, match="Another process has held"), exclusive(lock, patience=0.1):
-            pass
-        assert time.monotonic() - start < 3
-    with exclusive(lock, patience=0.0):
-        pass
+def test_a_reader_sees_what_is_finished_and_leaves_the_file_alone(path: Path) -> None:
+    content = path.read_bytes()
+    path.chmod(0o644)
+    for length in range(len(content) + 1):
+        path.write_bytes(content[:length])
+        assert Journal(path).peek() == RECORDS[: content[:length].count(b"\n")]
+        assert path.read_bytes() == content[:length]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    with pytest.raises(FileNotFoundError):
+        Journal(path.with_name("none")).peek()
+    assert not path.with_name("none").exists()
 
 
-def test_a_second_holder_gets_its_turn(tmp_path: Path) -> None:
-    order = []
-
-    def second() -> None:
-        with exclusive(tmp_path / "lock"):
-            order.append("second")
-
-    with exclusive(tmp_path / "lock"):
-        thread = threading.Thread(target=second)
-        thread.start()
-        time.sleep(0.05)
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]
+def test_a_damaged_journal_of_private_answers_says_what_is_at_stake(path: Path) -> None:
+    path.write_bytes(b"x" + path.read_bytes())
+    with pytest.raises(BadCheckpoint, match="nothing is answered"):
+        PrivateJournal(path).read()
+    with pytest.raises(BadCheckpoint, match="restore it from a backup"):
+        Journal(path).read()

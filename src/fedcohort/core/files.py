@@ -1,0 +1,126 @@
+"""Files that survive a crash: replaced at once or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from fedcohort.core.errors import InUse
+
+OWNER_ONLY = 0o600
+FOR_ALL_TO_READ = 0o644
+READ_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # never through a planted link
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of the one at ``path`` when the block ends.
+
+    A reader sees the old file or the new one, never half of one; a crash or an error leaves the
+    old one, and no draft where the process lived to remove it. A link at this place is replaced,
+    not followed.
+
+    Parameters
+    ----------
+    path
+        The place.
+    mode
+        Who may read the file.
+    durable
+        Whether to wait until the file and its name are on the disk.
+    """
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.chmod(draft, mode)
+        os.replace(draft, path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable: fsync of a file does not cover its name."""
+    if os.name == "nt":  # a directory cannot be opened there
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, patience: float = 10.0, *, mark: Path | None = None) -> Iterator[None]:
+    """Hold the lock file ``path``; the system lets go of it when the process dies.
+
+    Waits ``patience`` seconds for another holder, never for ever. Where the system has no file
+    locks, ``mark`` is held instead, by being there: a process that is killed leaves it.
+    """
+    try:
+        import fcntl
+    except ImportError as error:  # not a POSIX system
+        if mark is None:
+            raise InUse(f"No file locks on this system, so {path} cannot be kept safe.") from error
+        with _marked(mark):
+            yield
+        return
+    descriptor = os.open(path, READ_WRITE, OWNER_ONLY)
+    try:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= until:
+                    raise InUse(
+                        f"Another process has held {path} for {patience:g} s; give each client "
+                        "its own directory, or end the other process."
+                    ) from error
+                time.sleep(0.005)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _marked(mark: Path) -> Iterator[None]:
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        raise InUse(
+            f"Another process holds '{mark}'; if none does, one was killed: delete it."
+        ) from None
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def is_held(path: Path) -> bool:
+    """Whether some process holds the lock file ``path`` now; False where nobody can tell."""
+    try:
+        import fcntl
+
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except (ImportError, OSError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fedcohort.core.errors import InUse
+from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, is_held, replacing
+
+
+@pytest.mark.parametrize("mode", [0o600, FOR_ALL_TO_READ])
+def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replacing(path, mode) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("broken", ["write", "fsync", "replace"])
+def test_an_error_leaves_the_old_file_and_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    def write() -> None:
+        with replacing(path) as file:
+            file.write(b"new")
+            if broken == "write":
+                full()
+
+    if broken != "write":
+        monkeypatch.setattr(os, broken, full)
+    with pytest.raises(OSError, match="no space"):
+        write()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("precious")
+    (tmp_path / "file").symlink_to(tmp_path / "elsewhere")
+    with replacing(tmp_path / "file") as file:
+        file.write(b"new")
+    assert (tmp_path / "elsewhere").read_text() == "precious"
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_a_file_and_its_name_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda d: synced.append(stat.S_ISDIR(os.fstat(d).st_mode)))
+    with replacing(tmp_path / "a"):
+        pass
+    assert synced == [False, True]
+    with replacing(tmp_path / "b", durable=False):
+        pass
+    assert len(synced) == 2
+
+
+def test_who_holds_a_lock_is_seen_from_outside(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    assert not is_held(lock)
+    assert not lock.exists()
+    look = "import sys, pathlib; from fedcohort.core.files import is_held; "
+    look += "sys.exit(is_held(pathlib.Path(sys.argv[1])))"
+    with exclusive(lock):
+        assert is_held(lock)
+        assert subprocess.run([sys.executable, "-c", look, str(lock)], check=False).returncode == 1
+    assert not is_held(lock)
+
+
+def test_without_file_locks_there_is_a_mark_or_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    lock, mark = tmp_path / "lock", tmp_path / "mark"
+    with pytest.raises(InUse, match="No file locks"), exclusive(lock):
+        pass
+    with exclusive(lock, mark=mark):
+        with pytest.raises(InUse, match="delete it"), exclusive(lock, mark=mark):
+            pass
+        assert mark.exists()
+    assert not mark.exists()
+    assert not is_held(lock)
+
+
+def test_a_second_holder_waits_and_gives_up(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with exclusive(lock):
+        start = time.monotonic()
+        with pytest.raises(InUse, match="Another process has held"), exclusive(lock, patience=0.1):
+            pass
+        assert time.monotonic() - start < 3
+    with exclusive(lock, patience=0.0):
+        pass
+
+
+def test_a_second_holder_gets_its_turn(tmp_path: Path) -> None:
+    order = []
+
+    def second() -> None:
+        with exclusive(tmp_path / "lock"):
+            order.append("second")
+
+    with exclusive(tmp_path / "lock"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
