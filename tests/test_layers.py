@@ -20,9 +20,10 @@ MATHS = {"maths"}
 CORE = {"core"}
 DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
-THEORY = {*SCHEMES, "ledger", "theory"}
+HARNESS = {*DESIGNS, "harness"}
+THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
 SELECTOR = {*SCHEMES, "ledger", "selector"}
-SIMULATION = {*SELECTOR, "theory", "privacy", "server", "data", "learning", "simulation"}
+SIMULATION = {*SELECTOR, *HARNESS, "theory", "privacy", "server", "data", "learning", "simulation"}
 REPORT = {*SIMULATION, "report"}
 RECIPES = {*REPORT, "recipes"}
 ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
@@ -33,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "designs": DESIGNS,
     "schemes": SCHEMES,
     "privacy": {*CORE, *MATHS, "privacy"},
+    "harness": HARNESS,
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
     "server": {*DESIGNS, "ledger", "server"},
@@ -42,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": SIMULATION,
     "report": REPORT,
     "recipes": RECIPES,
-    "testing": {*SELECTOR, "theory", "testing"},
+    "testing": {*SELECTOR, *HARNESS, "theory", "testing"},
     "adapters": ALL - {"flower", "cli"},
     "flower": ALL - {"cli"},
     "cli": ALL,

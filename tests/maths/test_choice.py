@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from fedcohort.harness.paths import every_path
 from fedcohort.maths.choice import (
     _one_by_one,
     as_integers,
     top,
     weighted_without_replacement,
 )
-from fedcohort.theory.paths import every_path
 
 LEVEL = 1e-6
 

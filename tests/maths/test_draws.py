@@ -18,8 +18,8 @@ import pytest
 from scipy.stats import binomtest, chisquare
 
 from fedcohort.core.streams import stream
+from fedcohort.harness.paths import every_path
 from fedcohort.maths.draws import below, coins, distinct, permutation, pick
-from fedcohort.theory.paths import every_path
 
 LEVEL = 1e-6
 DRAWS = 40_000

@@ -8,10 +8,10 @@ import pytest
 
 from fedcohort import Claim, Federation, Selector, scheme
 from fedcohort.core.errors import CheckFailed
+from fedcohort.harness.trial import Trial
 from fedcohort.testing import run_check
 from fedcohort.testing.claims import check_unbiased
 from fedcohort.theory.moments import enumerated_moments
-from fedcohort.theory.trial import Trial
 
 SIZES = [3, 2, 1]
 NORMALISED = scheme("fedavg:m=2,weights=normalised")

@@ -11,9 +11,9 @@ import pytest
 
 from fedcohort import Ask, Federation, Replies, Selector, scheme
 from fedcohort.core.errors import BadParameter, FedcohortWarning
+from fedcohort.harness.trial import Trial
 from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.simulation import Quadratic, simulate
-from fedcohort.theory.trial import Trial
 
 NAMES = ("pow-d", "cpow-d", "rpow-d")
 SIZES = [5, 4, 3, 2, 1]

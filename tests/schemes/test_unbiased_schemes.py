@@ -10,8 +10,8 @@ import pytest
 from fedcohort import Federation, Moment, Selector, scheme
 from fedcohort.core import NoState
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.harness.trial import Trial
 from fedcohort.theory import enumerated_moments
-from fedcohort.theory.trial import Trial
 
 FEDERATION = Federation.from_sizes([5, 4, 3, 2, 1])
 

@@ -26,13 +26,13 @@ from fedcohort.core import (
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.designs import Rows
+from fedcohort.harness.trial import Trial
 from fedcohort.maths.draws import distinct
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
 from fedcohort.theory.advice import _declared, _never
-from fedcohort.theory.knowledge import Known, NotKnownError
-from fedcohort.theory.rehearsal import QUESTION_BYTES, bytes_of, rehearse
-from fedcohort.theory.trial import Trial
+from fedcohort.theory.pilot import Known, NotKnownError
+from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 
 EQUAL = [50] * 60
 SKEWED = [int(2000 / (i + 1)) + 1 for i in range(60)]
@@ -268,7 +268,7 @@ def test_as_many_as_there_are_on_the_stage_is_not_everybody(m):
 
 def test_price_of_a_signal_that_cannot_be_measured_is_not_known():
     odd = Signal("odd", "something odd", lambda client: client.no_such_thing)
-    from fedcohort.theory.rehearsal import Question
+    from fedcohort.theory.question_cost import Question
 
     assert bytes_of((Question(odd, 3),), 2.0, 100, 10) is None
 

@@ -26,9 +26,9 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.harness.trial import ScriptedClient
 from fedcohort.schemes import schemes as all_schemes
 from fedcohort.selector import Selector
-from fedcohort.theory.trial import ScriptedClient
 
 YARDSTICK = "uniform"
 

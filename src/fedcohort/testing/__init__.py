@@ -49,13 +49,13 @@ from fedcohort.core.parameters import (
     constraints,
 )
 from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.harness.trial import SETTLED, Trial
 from fedcohort.schemes import find, not_a_dataclass
 from fedcohort.schemes import scheme as scheme_by_word
 from fedcohort.selector import Selector
 from fedcohort.testing import claims, conduct
 from fedcohort.testing.claims import NotApplicable
 from fedcohort.testing.replay import fingerprint
-from fedcohort.theory.trial import SETTLED, Trial
 
 Subject = Scheme[Any] | type[Scheme[Any]] | str
 

@@ -33,8 +33,8 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.harness.trial import Outcomes, Trial, all_paths, enumerated
 from fedcohort.theory.moments import ExactMoments, enumerated_moments
-from fedcohort.theory.trial import Outcomes, Trial, all_paths, enumerated
 
 Check = Callable[[Scheme[Any], Federation, Answer | None], None]
 

@@ -33,10 +33,10 @@ from fedcohort.core.parameters import Labels, Maybe, constraints
 from fedcohort.core.scheme import Citation, Moment, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
+from fedcohort.harness.trial import SETTLED, Trial
 from fedcohort.selector import Selector
 from fedcohort.testing.claims import NotApplicable, same_law
 from fedcohort.testing.replay import elsewhere, fingerprint, first_cohorts
-from fedcohort.theory.trial import SETTLED, Trial
 
 ROUNDS = 2 * SETTLED
 DRAWS = 3

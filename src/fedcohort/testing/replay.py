@@ -21,7 +21,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Answer
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
-from fedcohort.theory.trial import Trial
+from fedcohort.harness.trial import Trial
 
 HASH_SEED = "4242"
 

@@ -1,5 +1,6 @@
 """What can be computed about a scheme without training."""
 
+from fedcohort.harness.paths import every_path
 from fedcohort.theory.advice import Advice, SchemeFacts, advise
 from fedcohort.theory.comparison import (
     Comparison,
@@ -19,7 +20,6 @@ from fedcohort.theory.decomposition import Decomposition, decomposition, quadrat
 from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
-from fedcohort.theory.paths import every_path
 from fedcohort.theory.skew import (
     Skew,
     SkewBound,

@@ -17,9 +17,9 @@ from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Floats
 from fedcohort.schemes import find, schemes
-from fedcohort.theory.knowledge import Known, NotKnownError
+from fedcohort.theory.pilot import Known, NotKnownError
+from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
-from fedcohort.theory.rehearsal import bytes_of, rehearse
 
 LEARNING_LIMIT = 3_000
 """With more clients, schemes that ask or listen are described but their law is not computed."""

@@ -48,7 +48,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array, Floats
-from fedcohort.theory.trial import Trial
+from fedcohort.harness.trial import Trial
 
 DRAWS = 1_000
 """Cohorts drawn where not all can be enumerated."""

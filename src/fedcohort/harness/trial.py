@@ -18,9 +18,9 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Ending, Moment, Scheme, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.harness.paths import NotEnumerable, every_path, without_chance
 from fedcohort.maths.draws import below
 from fedcohort.maths.noise import noisy_counts
-from fedcohort.theory.paths import NotEnumerable, every_path, without_chance
 
 CLASSES = 3
 DIMENSION = 6

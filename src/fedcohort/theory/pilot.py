@@ -15,7 +15,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Ending, Moment, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.theory.paths import without_chance
+from fedcohort.harness.paths import without_chance
 
 
 class NotKnownError(Exception):

@@ -16,7 +16,7 @@ from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.theory.trial import Trial, scripted
+from fedcohort.harness.trial import Trial, scripted
 
 STAGE_LIMIT = 2_000
 """A rehearsal has at most this many clients."""

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fedcohort.core.errors import TooLarge
+from fedcohort.harness.paths import NotEnumerable, Path, every_path
 from fedcohort.maths.draws import below, coins
-from fedcohort.theory.paths import NotEnumerable, Path, every_path
 
 
 def test_paths_of_different_length() -> None:

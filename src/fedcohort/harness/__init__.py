@@ -1,0 +1,10 @@
+"""A scheme without any training: scripted clients, and every path through a draw.
+
+Theory and checks stand on it. What a scheme does here, its real `select` does: nothing of it is
+written again.
+"""
+
+from fedcohort.harness.paths import every_path
+from fedcohort.harness.trial import Trial, scripted
+
+__all__ = ["Trial", "every_path", "scripted"]
