@@ -70,11 +70,13 @@ class Classifier(Task):
         work: LocalWork,
         rngs: Sequence[np.random.Generator],
         data_rate: float = 1.0,
+        drift: Array | None = None,
     ) -> Array:
         """Local training of a cohort; see `Task.updates`."""
         theta = self._check_models(theta, 1)
         clients = self._check_clients(clients)
         self._check_rngs(clients, rngs, data_rate)
+        self._check_drift(clients, drift)
         layers = [layer[0] for layer in self._layers(theta[None])]
         updates = np.zeros((len(clients), self.dimension), dtype=self.samples.x.dtype)
         by_form: dict[bool, list[Drawn]] = {False: [], True: []}
@@ -89,8 +91,10 @@ class Classifier(Task):
             for gram, drawn in by_form.items():
                 for group in groups(drawn, partial(self._most, gram=gram)):
                     plan = make_plan(group, clients, updates.dtype)
-                    changes = self._train(plan, layers, work, gram)
-                    self._flatten(changes, updates, [position for position, _, _ in group])
+                    positions = [position for position, _, _ in group]
+                    pushes = None if drift is None else self._layers(work.lr * drift[positions])
+                    changes = self._train(plan, layers, work, pushes, gram)
+                    self._flatten(changes, updates, positions)
         return updates
 
     def _most(self, steps: int, width: int, gram: bool) -> int:
@@ -100,15 +104,25 @@ class Classifier(Task):
         plan = _PLAN_BYTES * steps * width
         return max(1, _TRAIN_BYTES // (entries * self.samples.x.itemsize + plan))
 
-    def _train(self, plan: Plan, layers: list[Array], work: LocalWork, gram: bool) -> list[Array]:
+    def _train(
+        self,
+        plan: Plan,
+        layers: list[Array],
+        work: LocalWork,
+        pushes: list[Array] | None,
+        gram: bool,
+    ) -> list[Array]:
         """The change of each layer, (k, outputs, inputs + 1), of the clients of a plan."""
+        push = None if pushes is None else pushes[0]
         if gram:
             matrices = [self._grams.of(int(client)) for client in plan.clients]
-            first: Gram | Direct = Gram(self.samples, plan, layers[0], work, matrices)
+            first: Gram | Direct = Gram(self.samples, plan, layers[0], work, push, matrices)
         else:
-            first = Direct(self.samples, plan, layers[0], work)
-        head = train(first, layers[1] if len(layers) > 1 else None, self.samples, plan, work)
-        return [first.change()] if head is None else [first.change(), head]
+            first = Direct(self.samples, plan, layers[0], work, push)
+        head = layers[1] if len(layers) > 1 else None
+        push = pushes[-1] if pushes is not None else None
+        change = train(first, head, self.samples, plan, work, push)
+        return [first.change()] if change is None else [first.change(), change]
 
     def pooled(self) -> Self:
         """The same model and test set, with all samples on one client; nothing is copied."""
@@ -136,6 +150,13 @@ class Classifier(Task):
             owner = np.repeat(np.arange(last - first), self.sizes[clients[first:last]])
             sums[first:last] = np.bincount(owner, weights=values, minlength=last - first)
         return sums / np.maximum(self.sizes[clients], 1)
+
+    def sample_losses(self, theta: Array, client: int) -> Array:
+        """The cross-entropy of each sample of a client, (n_i,)."""
+        layers = self._layers(self._check_models(theta, 1)[None])
+        part = self.samples.of(int(self._check_clients(np.array([client]))[0]))
+        values = _cross_entropy(_scores(layers, self.samples.x[part]), self.samples.y[part])
+        return np.asarray(values[0])
 
     def batch_losses(
         self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]

@@ -19,9 +19,11 @@ class Quadratic(Task):
     Every sample of a client has that loss, so local gradient descent has a closed form.
     With ``c = 1 - lr (1 + decay + mu)``, K steps from ``theta`` end at::
 
-        theta_inf + c**K (theta - theta_inf),   theta_inf = (theta_i* + mu theta) / (1 + decay + mu)
+        theta_inf + c**K (theta - theta_inf)
+        theta_inf = (theta_i* + mu theta - drift) / (1 + decay + mu)
 
-    Without decay and mu the update is ``-phi (theta - theta_i*)``, ``phi = 1 - (1 - lr)**K``.
+    Without decay, mu and drift the update is ``-phi (theta - theta_i*)``, with
+    ``phi = 1 - (1 - lr)**K``.
     With ``noise`` sigma, each gradient carries ``sigma`` times a standard normal vector.
 
     The optimum of the federation is the mean of the minima, weighted by importance.
@@ -81,16 +83,19 @@ class Quadratic(Task):
         work: LocalWork,
         rngs: Sequence[np.random.Generator],
         data_rate: float = 1.0,
+        drift: Array | None = None,
     ) -> Floats:
         """Local training, in closed form; see `Task.updates`."""
         theta = self._check_models(theta, 1).astype(np.float64, copy=False)
         clients = self._check_clients(clients)
         self._check_rngs(clients, rngs, data_rate)
+        self._check_drift(clients, drift)
         curvature = 1 + work.decay + work.mu
         contraction = 1 - work.lr * curvature
         counts = self.participating(clients, rngs, data_rate)
         steps = np.array([work.steps_for(int(count)) for count in counts], dtype=np.int64)  # (k,)
-        limits = (self.minima[clients] + work.mu * theta) / curvature  # (k, d)
+        aims = self.minima[clients] + work.mu * theta  # (k, d)
+        limits = (aims if drift is None else aims - drift) / curvature
         with np.errstate(over="ignore", invalid="ignore"):  # a diverged row is the server's case
             phi = 1 - contraction**steps  # (k,)
             moved = phi[:, None] * (limits - theta)
@@ -107,6 +112,11 @@ class Quadratic(Task):
         clients = self._check_clients(clients)
         squares = 0.5 * ((theta - self.minima[clients]) ** 2).sum(axis=1)
         return np.where(self.sizes[clients] > 0, squares, 0.0)
+
+    def sample_losses(self, theta: Array, client: int) -> Floats:
+        """The same for every sample of a client, (n_i,)."""
+        alone = np.array([client])
+        return np.repeat(self.losses(theta, alone), self.sizes[alone])
 
     def batch_losses(
         self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]

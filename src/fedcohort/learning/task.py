@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,8 @@ from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.batches import participants
 from fedcohort.learning.work import LocalWork
+
+BLOCK_BYTES = 256 << 20  # what the updates of clients that train in one go may hold
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Task(ABC):
         work: LocalWork,
         rngs: Sequence[np.random.Generator],
         data_rate: float = 1.0,
+        drift: Array | None = None,
     ) -> Array:
         """Local training: ``theta_i - theta`` for each of the clients, (k, d).
 
@@ -97,7 +101,37 @@ class Task(ABC):
         drawn once, and the client trains on those samples as if it had no others; with
         none drawn its row is zero. A row that is not finite means that training diverged;
         it is for the server to reject.
+
+        ``drift`` (k, d) is added to every gradient of client i, as `LocalWork` says. Together
+        with ``work.mu`` it is all that local algorithms ask of training: FedProx sets mu,
+        SCAFFOLD has the drift ``c - c_i``, FedDyn both.
         """
+
+    def update_blocks(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+        drift: Array | None = None,
+        most_bytes: int = BLOCK_BYTES,
+    ) -> Iterator[tuple[slice, Array]]:
+        """The rows of `updates`, some clients at a time: which of ``clients``, and their rows.
+
+        Ten thousand updates need not be in memory at once. What fits into ``most_bytes`` (at
+        8 bytes a number) is one block, and then the numbers are those of `updates`.
+        """
+        if drift is not None and "drift" not in inspect.signature(self.updates).parameters:
+            raise BadInput(
+                f"The task {self.name!r} trains plainly only: its method 'updates' must take "
+                "'drift' for this local algorithm. Got none; see fedcohort.learning.Task.updates."
+            )
+        most = max(1, most_bytes // (8 * self.dimension))
+        for start in range(0, len(clients), most):
+            some = slice(start, min(start + most, len(clients)))
+            extra = {} if drift is None else {"drift": drift[some]}
+            yield some, self.updates(theta, clients[some], work, rngs[some], data_rate, **extra)
 
     def participating(
         self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float = 1.0
@@ -121,6 +155,10 @@ class Task(ABC):
     @abstractmethod
     def losses(self, theta: Array, clients: Ints) -> Floats:
         """``F_i(theta)`` on all local data of each of the clients, (k,); 0 without samples."""
+
+    def sample_losses(self, theta: Array, client: int) -> Array:
+        """The loss of each sample of one client, (n_i,)."""
+        raise BadInput(f"The task {self.name!r} does not tell the loss of single samples.")
 
     def batch_losses(
         self, theta: Array, clients: Ints, batch: int, rngs: Sequence[np.random.Generator]
@@ -198,6 +236,13 @@ class Task(ABC):
             )
         if not 0 < data_rate <= 1:  # False for NaN, too
             raise BadParameter("data_rate", type(self).__name__, "in (0, 1]", data_rate)
+
+    def _check_drift(self, clients: Ints, drift: Array | None) -> None:
+        if drift is not None and drift.shape != (len(clients), self.dimension):
+            raise BadInput(
+                f"'drift' must have one row per client: {(len(clients), self.dimension)}. Got "
+                f"{drift.shape} instead."
+            )
 
 
 def check_importance(importance: ArrayLike | None, sizes: Ints, owner: str) -> Floats:

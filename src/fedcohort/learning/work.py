@@ -17,9 +17,10 @@ class LocalWork:
 
     A step on a mini-batch, of which g is the gradient of the mean loss, is::
 
-        theta <- theta - lr * (g + decay * theta + mu * (theta - theta_0))
+        theta <- theta - lr * (g + decay * theta + mu * (theta - theta_0) + drift)
 
-    where ``theta_0`` is the model that the server sent.
+    where ``theta_0`` is the model that the server sent. The drift is zero, unless a local
+    algorithm gives each client a vector of its own (see `fedcohort.learning.Task.updates`).
 
     **Mini-batches** are those of torch's ``DataLoader(shuffle=True)``: each pass over the
     data is a fresh random order, cut in batches of ``batch`` samples, of which the last may

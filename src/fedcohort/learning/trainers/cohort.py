@@ -59,18 +59,24 @@ def make_plan(group: list[Drawn], cohort: Ints, dtype: DTypeLike) -> Plan:
 
 
 def train(
-    layer: Layer, head: Array | None, samples: Samples, plan: Plan, work: LocalWork
+    layer: Layer,
+    head: Array | None,
+    samples: Samples,
+    plan: Plan,
+    work: LocalWork,
+    push: Array | None,
 ) -> Array | None:
     """Make all steps of a plan; the layer keeps its change, that of the head is returned.
 
     ``head`` (classes, h + 1) is the second layer, behind a ReLU; None if there is none.
+    ``push`` (k, classes, h + 1) is lr times the drift of the head.
     """
     labels = samples.y[plan.rows + samples.starts[plan.clients][:, None]]  # (T, k, B)
     scale = (work.lr * plan.weights).astype(plan.weights.dtype)  # lr / length of the batch
     if head is None:
         _train_linear(layer, samples.classes, labels, scale, plan.active)
         return None
-    return _train_hidden(layer, head, labels, scale, plan.active, work)
+    return _train_hidden(layer, head, labels, scale, plan.active, work, push)
 
 
 def _train_linear(layer: Layer, classes: int, labels: Ints, scale: Array, active: Ints) -> None:
@@ -82,7 +88,13 @@ def _train_linear(layer: Layer, classes: int, labels: Ints, scale: Array, active
 
 
 def _train_hidden(
-    layer: Layer, head: Array, labels: Ints, scale: Array, active: Ints, work: LocalWork
+    layer: Layer,
+    head: Array,
+    labels: Ints,
+    scale: Array,
+    active: Ints,
+    work: LocalWork,
+    push: Array | None,
 ) -> Array:
     _, most, batch = labels.shape
     classes, hidden = head.shape[0], head.shape[1] - 1
@@ -100,7 +112,7 @@ def _train_hidden(
         )
         error = np.matmul(scores.transpose(1, 2, 0), now[:, :, :-1])  # (k, B, h)
         error *= on
-        regularise(now, head, work)
+        regularise(now, head, work, push)
         now -= np.matmul(scores.transpose(1, 0, 2), given)
         layer.descend(step, error)
     heads -= head

@@ -14,7 +14,9 @@ with one row of ``a`` per sample. With ``K = X_i X_i^T`` (the Gram matrix, once 
     a step:    a <- rho a,   a[b] <- a[b] - lr dz,   s <- rho s + lr mu,   rho = 1 - lr (decay + mu)
 
 A step now costs ``2 B n_i h``: less than half while n_i < d. Weight decay and the proximal
-term only scale. The bias is a column of ones in X, hence a 1 in every entry of K.
+term only scale. A drift D_i that is added to every gradient is a third term, ``r lr D_i`` with
+``r <- rho r - 1``, and ``X_b D_i^T`` joins the forward pass as ``X_b W_0^T`` does.
+The bias is a column of ones in X, hence a 1 in every entry of K.
 """
 
 from __future__ import annotations
@@ -60,9 +62,12 @@ class Layer(Protocol):
 class Direct:
     """One matrix of weights per client."""
 
-    def __init__(self, samples: Samples, plan: Plan, start: Array, work: LocalWork) -> None:
+    def __init__(
+        self, samples: Samples, plan: Plan, start: Array, work: LocalWork, push: Array | None
+    ) -> None:
         _, k, batch = plan.rows.shape
         self._plan, self._x, self._start, self._work = plan, samples.x, start, work
+        self._push = push  # (k, h, d + 1) lr times the drift
         self._rows = plan.rows + samples.starts[plan.clients][:, None]
         self._weights = np.repeat(start[None], k, axis=0)  # (k, h, d + 1)
         self._gradients = np.empty_like(self._weights)
@@ -84,7 +89,7 @@ class Direct:
         active = self._plan.active[step]
         weights, gradients = self._weights[:active], self._gradients[:active]
         np.matmul(error.swapaxes(1, 2), self._samples, out=gradients)
-        regularise(weights, self._start, self._work)
+        regularise(weights, self._start, self._work, self._push)
         weights -= gradients
 
     def change(self) -> Array:
@@ -97,9 +102,16 @@ class Gram:
     """Multiples of samples: the weights in terms of the client's own data."""
 
     def __init__(
-        self, samples: Samples, plan: Plan, start: Array, work: LocalWork, grams: list[Array]
+        self,
+        samples: Samples,
+        plan: Plan,
+        start: Array,
+        work: LocalWork,
+        push: Array | None,
+        grams: list[Array],
     ) -> None:
         self._plan, self._start, self._work = plan, start, work
+        self._push = push  # (k, h, d + 1) lr times the drift
         self._x = [samples.x[samples.of(int(client))] for client in plan.clients]
         _, k, batch = plan.rows.shape
         sizes = [len(x) for x in self._x]
@@ -109,6 +121,8 @@ class Gram:
         self._given = np.zeros((total + 1, outputs), dtype=start.dtype)  # X W_0^T
         self._shares = np.ones((k, 1, 1), dtype=start.dtype)  # s
         self._multiples = np.zeros_like(self._given)  # a
+        self._pushed = None if push is None else np.zeros_like(self._given)  # lr X D^T
+        self._pushes = np.zeros_like(self._shares)  # r
         places = plan.rows + self._firsts[:-1][:, None]
         self._places = np.where(plan.weights > 0, places, total)  # (T, k, B)
         self._outputs = np.empty((k, batch, outputs), dtype=start.dtype)
@@ -118,6 +132,8 @@ class Gram:
         for i, (x, size) in enumerate(zip(self._x, sizes, strict=True)):
             part = slice(self._firsts[i], self._firsts[i + 1])
             np.matmul(x, start.T, out=self._given[part])
+            if push is not None and self._pushed is not None:
+                np.matmul(x, push[i].T, out=self._pushed[part])
             gathered = memory[: batch * size].reshape(batch, size)
             self._views.append((grams[i], gathered, self._multiples[part], self._outputs[i]))
 
@@ -134,6 +150,9 @@ class Gram:
             given *= self._shares[:active]
         outputs = self._outputs[:active]
         outputs += given
+        if self._pushed is not None:
+            pushed = self._pushed.take(self._places[step, :active], axis=0)
+            outputs += self._pushes[:active] * pushed
         return outputs
 
     def descend(self, step: int, error: Array) -> None:
@@ -143,6 +162,9 @@ class Gram:
             keep = 1 - work.lr * (work.decay + work.mu)
             self._multiples[: self._firsts[active]] *= keep
             self._shares[:active] = keep * self._shares[:active] + work.lr * work.mu
+            self._pushes[:active] *= keep
+        if self._push is not None:
+            self._pushes[:active] -= 1
         places = self._places[step, :active]
         self._multiples[places] = self._multiples.take(places, axis=0) - error
 
@@ -153,14 +175,18 @@ class Gram:
             np.matmul(multiples.T, x, out=out)
         if self._work.decay or self._work.mu:
             change += (self._shares - 1) * self._start
+        if self._push is not None:
+            change += self._pushes * self._push
         return change
 
 
-def regularise(weights: Array, start: Array, work: LocalWork) -> None:
-    """The part of a step that weight decay and the proximal term make, in place."""
+def regularise(weights: Array, start: Array, work: LocalWork, push: Array | None) -> None:
+    """The part of a step that decay, proximal term and drift make, in place."""
     if work.decay or work.mu:
         weights *= 1 - work.lr * (work.decay + work.mu)
         weights += (work.lr * work.mu) * start
+    if push is not None:
+        weights -= push[: len(weights)]
 
 
 def gram_pays(size: int, rows: int, inputs: int) -> bool:

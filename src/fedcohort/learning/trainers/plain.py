@@ -71,6 +71,7 @@ def update(
     work: LocalWork,
     rng: np.random.Generator,
     data_rate: float = 1.0,
+    drift: Array | float = 0.0,
 ) -> Array:
     """What local training adds to the model of one client with the samples ``x``, ``y``."""
     local = theta.copy()
@@ -78,7 +79,7 @@ def update(
     for chosen, length in zip(rows, lengths, strict=True):
         batch = chosen[:length]
         step = gradient(local, widths, x[batch], y[batch])
-        step += work.decay * local + work.mu * (local - theta)
+        step += work.decay * local + work.mu * (local - theta) + drift
         local -= work.lr * step
     return local - theta
 
@@ -107,11 +108,12 @@ def quadratic_update(
     work: LocalWork,
     rng: np.random.Generator,
     data_rate: float = 1.0,
+    drift: Array | float = 0.0,
 ) -> Array:
     """The twin of `Quadratic.updates`, for one client."""
     local = theta.copy()
     for _ in range(work.steps_for(len(participants(rng, size, data_rate)))):
-        step = local - minimum + work.decay * local + work.mu * (local - theta)
+        step = local - minimum + work.decay * local + work.mu * (local - theta) + drift
         if noise:
             step = step + noise * rng.standard_normal(len(theta))
         local = local - work.lr * step
