@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core import store
-from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.cohort import Cohort, Replies, Reserve
 from fedcohort.core.conversation import Answer, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
@@ -273,6 +273,8 @@ class Selector:
                 "cohort.weights": cohort.weights,
                 "cohort.draws": cohort.draws,
             }
+            if cohort.reserve is not None:
+                arrays |= store.pack(cohort.reserve, "cohort.reserve.")[1]
         if self._moment is not None:  # the law of the pending cohort hangs on it
             when = {"available": self._moment.available, "latency": self._moment.latency}
             arrays |= {f"moment.{name}": a for name, a in when.items() if a is not None}
@@ -331,7 +333,9 @@ class Selector:
                 arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws")
             )
             how = header["data_rate"], header["per_sample"]
-            selector._cohort = Cohort(clients, weights, draws, *how)
+            kept = "cohort.reserve.clients" in arrays
+            reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.") if kept else None
+            selector._cohort = Cohort(clients, weights, draws, *how, reserve)
             selector._remind(arrays.get("moment.available"), arrays.get("moment.latency"))
         return selector
 

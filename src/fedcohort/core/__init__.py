@@ -1,6 +1,6 @@
 """The vocabulary: federation, cohort, conversation, design, scheme. Imports numpy only."""
 
-from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.cohort import Cohort, Replies, Reserve
 from fedcohort.core.conversation import (
     LABEL_HISTOGRAM,
     LOSS,
@@ -56,6 +56,7 @@ __all__ = [
     "OneOf",
     "Real",
     "Replies",
+    "Reserve",
     "Scheme",
     "Shares",
     "Signal",

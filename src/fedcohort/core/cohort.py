@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Reserve:
+    """Who would come next: the stand-ins of a cohort that was chosen and not drawn from a law.
+
+    A member that does not answer is replaced by the next of its own group, and where that has
+    nobody left by the next of all.
+
+    Parameters
+    ----------
+    clients
+        (r,) distinct positions, none of them in the cohort.
+    ranks
+        (r,) 0 comes first; who of equals comes first is drawn when somebody is needed.
+    groups
+        (r,) the group of each, all 0 where there is only one.
+    members
+        (k,) the group of each client of the cohort.
+    """
+
+    clients: Ints
+    ranks: Ints
+    groups: Ints
+    members: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +57,10 @@ class Cohort:
         An answer counts once for every sample that took part: a client *sends* its update times
         the number of these samples, and zero if there were none. After one step on all of them
         that is -lr times the sum of their gradients. The number itself is never sent.
+    reserve
+        Who stands in for clients that do not answer; None where the law says so, or nobody does.
+        Two cohorts of which the same clients train with the same weights are equal, whoever is
+        in reserve.
     """
 
     clients: Ints
@@ -39,6 +68,7 @@ class Cohort:
     draws: Ints
     data_rate: float = 1.0
     per_sample: bool = False
+    reserve: Reserve | None = None
 
     def __post_init__(self) -> None:
         if not len(self.clients) == len(self.weights) == len(self.draws):
@@ -55,6 +85,11 @@ class Cohort:
             raise BadInput("The weights of a cohort must be finite.")
         if not 0 < self.data_rate <= 1:
             raise BadInput(f"The data_rate of a cohort must be in (0, 1]; got {self.data_rate}.")
+        if self.reserve is not None and len(self.reserve.members) != len(self.clients):
+            raise BadInput(
+                f"A reserve needs the group of every client of the cohort; got "
+                f"{len(self.reserve.members)} for {len(self.clients)}. Use Cohort.backed_by."
+            )
 
     @classmethod
     def of(
@@ -85,6 +120,26 @@ class Cohort:
         """Distinct clients with equal weights that sum to 1."""
         chosen = _positions(clients)
         return cls.of(chosen, 1.0 / max(1, len(chosen)), data_rate=data_rate)
+
+    def backed_by(self, clients: Ints, values: Array, groups: Ints | None = None) -> Cohort:
+        """The same cohort with a reserve: the highest of the values (r,) comes first.
+
+        Members among the clients are left out, as is who has no value (NaN, -inf). ``groups``
+        (n,) says which group every client belongs to; None for one group.
+
+        >>> losses = np.array([0.1, 9.0, 0.4, 7.0])
+        >>> reserve = Cohort.equal([1, 3]).backed_by(np.arange(4), losses).reserve
+        >>> reserve.clients, reserve.ranks
+        (array([0, 2]), array([1, 0]))
+        """
+        able = (values > -np.inf) & ~np.isin(clients, self.clients)
+        others = clients[able]
+        _, ranks = np.unique(-values[able], return_inverse=True)
+        inside = np.zeros(len(others) + len(self), dtype=np.int64)
+        if groups is not None:
+            inside = groups[np.concatenate([others, self.clients])]
+        reserve = Reserve(others, ranks, inside[: len(others)], inside[len(others) :])
+        return replace(self, reserve=reserve)
 
     @classmethod
     def empty(cls) -> Cohort:

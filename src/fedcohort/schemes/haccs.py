@@ -52,7 +52,7 @@ class Haccs(Scheme[GroupsAndLosses]):
 
     With shares theta_c / sum theta, floor(m share_c) places go to cluster c, and the rest one by
     one at random by theta. In a cluster the fastest devices come first. Who is missing does not
-    matter much: another device with similar data takes the place.
+    matter much: the next device of the cluster takes the place.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ class Haccs(Scheme[GroupsAndLosses]):
         for number in numbers[places[numbers] > 0].tolist():
             inside = here[state.labels[here] == number]
             chosen.append(inside[top(rng, -latency[inside], int(places[number]))])
-        return Cohort.equal(np.concatenate(chosen))
+        cohort = Cohort.equal(np.concatenate(chosen))
+        return cohort.backed_by(here, -latency[here], state.labels)
 
     def _latency(self, moment: Moment, n: int) -> Floats:
         if self.latencies is not None:

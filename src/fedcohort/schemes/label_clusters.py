@@ -28,6 +28,7 @@ What the thesis leaves open is decided as follows.
 * Losses as in `fedcohort.core.losses`. Whoever sent no usable loss is no candidate. Where all
   losses to draw by are zero, the draw is uniform.
 * Every client that trains weighs 1/m.
+* For a client that does not answer the next candidate of its list trains, then of any list.
 * A client that is not available is not there: it counts in no mean.
 """
 
@@ -149,7 +150,9 @@ class _Clustered(Scheme[Groups]):
             others = without(np.sort(np.concatenate(lists)), chosen)
             more = others[top(rng, losses[others], wanted - len(chosen))]
             chosen = np.concatenate([chosen, more])
-        return Cohort.equal(chosen)
+        candidates, listed = np.concatenate(lists), np.zeros(len(losses), dtype=np.int64)
+        listed[candidates] = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+        return Cohort.equal(chosen).backed_by(candidates, losses[candidates], listed)
 
     def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
         """Groups by mean size, candidates with probability p; only these tell their loss."""
@@ -209,7 +212,7 @@ class _Static(_Clustered):
         candidates = np.concatenate(self.lists(taken, here, state, by_weight(rng, parts)))
         # The largest by exact integers: the rank among the candidates stands for the size.
         _, rank = np.unique(parts[candidates], return_inverse=True)
-        return Cohort.equal(candidates[top(rng, rank, wanted)])
+        return Cohort.equal(candidates[top(rng, rank, wanted)]).backed_by(candidates, rank)
 
 
 @dataclass(frozen=True)

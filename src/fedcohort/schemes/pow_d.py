@@ -77,8 +77,9 @@ class _PowerOfChoice(Scheme[S]):
         return federation.present[distinct(rng, len(federation.present), d)]
 
     def best(self, candidates: Ints, losses: Floats, rng: Any) -> Cohort:
-        """The m candidates with the highest loss, ties at random, 1/m each."""
-        return Cohort.equal(candidates[top(rng, losses, self.m)])
+        """The m candidates with the highest loss, ties at random, 1/m each; then the next."""
+        chosen = Cohort.equal(candidates[top(rng, losses, self.m)])
+        return chosen.backed_by(candidates, losses)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class PowD(_PowerOfChoice[NoState]):
 
     Where we differ: ties are broken at random, as the paper says (its code takes whoever was
     drawn first). A loss that is not a finite number never wins; with fewer than m others the
-    cohort is smaller.
+    cohort is smaller. For a client that was chosen and does not answer the next candidate
+    trains, as if the first had not been one.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> losses = [0.4, 0.9, 0.1, 0.7]

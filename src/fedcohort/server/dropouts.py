@@ -21,6 +21,11 @@ answer of the round itself must not enter, or the correction would be too small.
 
 Where all members of a pool are alike this is the plain redraw, and the best there is; where they
 are not, the weights see to it.
+
+A scheme that chooses by rank (the highest losses, the fastest devices) has no law and no pools.
+Its cohort may bring a reserve instead: whoever comes next takes the place of who does not answer,
+with all that it weighs. Availability does not enter there: had the scheme known who would answer,
+it would have chosen just so.
 """
 
 from __future__ import annotations
@@ -32,12 +37,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design, Pools
+from fedcohort.core.cohort import Cohort, Reserve
+from fedcohort.core.design import Design, Pool, Pools
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.choice import as_integers
-from fedcohort.maths.draws import pick
+from fedcohort.maths.draws import permutation, pick
 from fedcohort.server.named import named
 
 Train = Callable[[Ints], Ints]
@@ -127,7 +132,8 @@ class Hajek(DropOutRule):
 class Redraw(Hajek):
     """Replacements from the same cluster or stratum, then as `Hajek`; the default.
 
-    A scheme without clusters or strata gets no replacements: it is `Hajek`.
+    Where a cohort was not drawn from a law, whoever comes next in its reserve, as drawn. With
+    neither clusters nor strata nor a reserve it is `Hajek`.
 
     Parameters
     ----------
@@ -214,21 +220,30 @@ def settle(
     None where it is not known. Nothing is touched, not even by a rounding error, as long as
     nobody ever failed.
     """
-    answered = set((yield cohort.clients).tolist())
+    answered = yield cohort.clients
     pools = None if law is None or not rule.attempts else law.pools()
-    books = _Books(cohort, None if law is None else law.value, pools, answered)
-    for _ in range(rule.attempts if pools is not None else 0):
-        wanted = books.redraw(rng)
-        if len(wanted):
-            books.heard(wanted, (yield wanted))
-    clients, weights, draws = books.result()
-    now = attendance.after(np.array(sorted(books.asked), dtype=np.int64), clients)
+    reserve = cohort.reserve if pools is None and rule.attempts else None
+    asked, clients, weights, draws = cohort.clients, cohort.clients, cohort.weights, cohort.draws
+    everyone = np.array_equal(np.sort(answered), cohort.clients)
+    if not everyone:
+        books = _Books(cohort, answered, len(attendance.asked))
+        if pools is not None and law is not None:
+            yield from _redrawn(books, pools, law.value, rule.attempts, rng)
+        elif reserve is not None:
+            yield from _from_reserve(books, reserve, rule.attempts, rng)
+        asked, clients, weights, draws = books.result()
+    now = attendance.after(asked, clients)
     filled = float(draws.sum() / cohort.draws.sum()) if len(cohort) else 1.0
-    factors = _factors(clients, pools, attendance.chances, 1 + rule.attempts)
-    if filled == 1.0 and not books.extra and np.all(factors == 1.0):
+    factors = np.ones(len(clients))  # a reserve: as if the scheme had known who would answer
+    if reserve is None:
+        factors = _factors(clients, pools, attendance, 1 + rule.attempts)
+    whole = filled == 1.0 and bool(np.all(factors == 1.0))
+    if whole and everyone:
         return Completed(cohort, now, filled)
-    corrected = rule.weights(float(cohort.weights.sum()), weights, factors)
-    return Completed(replace(cohort, clients=clients, weights=corrected, draws=draws), now, filled)
+    if not (whole and reserve is not None):
+        weights = rule.weights(float(cohort.weights.sum()), weights, factors)
+    kept = replace(cohort, clients=clients, weights=weights, draws=draws, reserve=None)
+    return Completed(kept, now, filled)
 
 
 def complete(
@@ -250,89 +265,104 @@ def complete(
             return cast("Completed", ended.value)
 
 
-def _factors(clients: Ints, pools: Pools | None, chances: Floats, tries: int) -> Floats:
+def _factors(clients: Ints, pools: Pools | None, attendance: Attendance, tries: int) -> Floats:
     """(k,) A / (a_j (1 - (1 - A)^t)) for clients with a pool, 1 / a_j for the others."""
-    own = chances[clients]
-    if pools is None or np.all(chances == 1.0):
-        return 1.0 / own
+    if pools is None:
+        return 1.0 / Attendance(attendance.asked[clients], attendance.answered[clients]).chances
+    chances = attendance.chances
+    if np.all(chances == 1.0):
+        return 1.0 / chances[clients]
     average = np.minimum(1.0, pools.average(chances)[clients])
-    return np.asarray(average / (own * (1.0 - (1.0 - average) ** tries)))
+    return np.asarray(average / (chances[clients] * (1.0 - (1.0 - average) ** tries)))
 
 
 class _Books:
-    """Who was asked, who answered, and which draws are still open."""
+    """Who was asked, who answered, and what everybody's draws weigh."""
 
-    def __init__(
-        self, cohort: Cohort, value: Floats | None, pools: Pools | None, answered: set[int]
-    ) -> None:
-        self.cohort, self.value, self.pools, self.answered = cohort, value, pools, answered
-        self.asked: set[int] = set(cohort.clients.tolist())
-        self.extra: dict[int, int] = {}  # draws that came to a client as a replacement
-        self.lost = [
-            client
-            for client, times in zip(cohort.clients.tolist(), cohort.draws.tolist(), strict=True)
-            if client not in answered
-            for _ in range(times)
-        ]
-        self.tried: list[int] = []  # whom each lost draw has gone to, aligned with `lost`
-
-    def redraw(self, rng: np.random.Generator) -> Ints:
-        """Draw every lost draw again in its pool; returns whom to ask."""
-        self.tried, still = [], []
-        for client in self.lost:
-            other = self._stand_in(client, rng)
-            if other is None:
-                continue  # the pool is exhausted: the draw stays lost
-            if other in self.answered:
-                self.extra[other] = self.extra.get(other, 0) + 1
-            else:
-                still.append(client)
-                self.tried.append(other)
-        self.lost = still
-        return np.unique(np.array(self.tried, dtype=np.int64))
-
-    def _stand_in(self, client: int, rng: np.random.Generator) -> int | None:
-        if self.pools is None:
-            return None
-        pool = self.pools.of(client)
-        barred = self.asked - self.answered if pool.again else self.asked | set(self.tried)
-        free = ~np.isin(pool.clients, list(barred))
-        if not free.any():
-            return None
-        edges = np.cumsum(as_integers(pool.chances[free]))
-        place = pick(rng, edges, int(edges[-1]), np.zeros(1, dtype=np.int64))
-        return int(pool.clients[free][place[0]])
+    def __init__(self, cohort: Cohort, answered: Ints, n: int) -> None:
+        self.cohort = cohort
+        self.asked, self.answered = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        self.heard(cohort.clients, answered)
+        self.lost = np.flatnonzero(~self.answered[cohort.clients])  # places in the cohort
+        there = np.flatnonzero(self.answered[cohort.clients])
+        self.weights, self.draws = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self.weights[cohort.clients[there]] = cohort.weights[there]
+        self.draws[cohort.clients[there]] = cohort.draws[there]
 
     def heard(self, asked: Ints, answered: Ints) -> None:
-        """Book the answers of replacements."""
-        self.asked |= set(asked.tolist())
-        self.answered |= set(answered.tolist())
-        open_draws = []
-        for client, other in zip(self.lost, self.tried, strict=True):
-            if other in self.answered:
-                self.extra[other] = self.extra.get(other, 0) + 1
-            else:
-                open_draws.append(client)
-        self.lost = open_draws
+        """Book answers."""
+        self.asked[asked] = True
+        self.answered[answered] = True
 
-    def result(self) -> tuple[Ints, Floats, Ints]:
-        """(k,) those who answered, what their draws weigh, and how many draws they have."""
-        members = {
-            client: (weight, times)
-            for client, weight, times in zip(
-                self.cohort.clients.tolist(),
-                self.cohort.weights.tolist(),
-                self.cohort.draws.tolist(),
-                strict=True,
-            )
-            if client in self.answered
-        }
-        value = self.value
-        clients = sorted({*members, *self.extra})
-        weights, draws = np.zeros(len(clients)), np.zeros(len(clients), dtype=np.int64)
-        for row, client in enumerate(clients):
-            weight, times = members.get(client, (0.0, 0))
-            more = self.extra.get(client, 0)
-            weights[row] = weight + (more * float(value[client]) if value is not None else 0.0)
-            draws[row] = times + more
-        return np.array(clients, dtype=np.int64), weights, draws
+    def result(self) -> tuple[Ints, Ints, Floats, Ints]:
+        """Who was asked; who answered, what their draws weigh, and how many they have. # (k,)."""
+        clients = np.flatnonzero(self.asked & self.answered)
+        return np.flatnonzero(self.asked), clients, self.weights[clients], self.draws[clients]
+
+
+def _redrawn(
+    books: _Books, pools: Pools, value: Floats, attempts: int, rng: np.random.Generator
+) -> Generator[Ints, Ints, None]:
+    """Every lost draw is made again in its pool; who is drawn weighs what its draws do."""
+    cohort, extra = books.cohort, np.zeros_like(books.draws)
+    lost = np.repeat(cohort.clients[books.lost], cohort.draws[books.lost]).tolist()
+    for _ in range(attempts):
+        tried: list[tuple[int, int]] = []  # (who is lost, to whom the draw has gone)
+        for client in lost:
+            other = _drawn_in(pools.of(client), books, [who for _, who in tried], rng)
+            if other is not None and books.answered[other]:
+                extra[other] += 1
+            elif other is not None:  # None: the pool is exhausted, and the draw stays lost
+                tried.append((client, other))
+        if not tried:
+            break
+        wanted = np.unique([other for _, other in tried])
+        books.heard(wanted, (yield wanted))
+        np.add.at(extra, [other for _, other in tried if books.answered[other]], 1)
+        lost = [client for client, other in tried if not books.answered[other]]
+    books.weights += extra * value
+    books.draws += extra
+
+
+def _drawn_in(pool: Pool, books: _Books, tried: list[int], rng: np.random.Generator) -> int | None:
+    barred = books.asked[pool.clients]
+    if pool.again:
+        barred &= ~books.answered[pool.clients]
+    else:
+        barred |= np.isin(pool.clients, tried)
+    clients, chances = pool.clients[~barred], pool.chances[~barred]
+    if not len(clients):
+        return None
+    edges = np.cumsum(as_integers(chances))
+    return int(clients[pick(rng, edges, int(edges[-1]), np.zeros(1, dtype=np.int64))[0]])
+
+
+def _from_reserve(
+    books: _Books, reserve: Reserve, attempts: int, rng: np.random.Generator
+) -> Generator[Ints, Ints, None]:
+    """Every lost place goes to who comes next, with all that it weighs."""
+    shuffled = permutation(rng, len(reserve.clients))
+    queue = shuffled[np.argsort(reserve.ranks[shuffled], kind="stable")].tolist()
+    for _ in range(attempts):
+        taken = _next_up(books.lost.tolist(), queue, reserve)
+        if not taken:
+            return
+        others = reserve.clients[list(taken.values())]
+        books.heard(others, (yield np.sort(others)))
+        places, came = np.array(list(taken)), books.answered[others]
+        books.weights[others[came]] = books.cohort.weights[places[came]]
+        books.draws[others[came]] = books.cohort.draws[places[came]]
+        books.lost = np.setdiff1d(books.lost, places[came])
+
+
+def _next_up(lost: list[int], queue: list[int], reserve: Reserve) -> dict[int, int]:
+    """Who of the reserve takes which place of the cohort; they leave the queue."""
+    taken: dict[int, int] = {}
+    for own in (True, False):  # all own groups first: none lends whom it needs itself
+        for place in lost:
+            group = reserve.members[place]
+            fits = (i for i in queue if not own or reserve.groups[i] == group)
+            if place not in taken and (found := next(fits, None)) is not None:
+                queue.remove(found)
+                taken[place] = found
+    return taken
