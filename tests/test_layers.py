@@ -23,7 +23,8 @@ SCHEMES = {*DESIGNS, "privacy", "schemes"}
 HARNESS = {*DESIGNS, "harness"}
 THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
 SELECTOR = {*SCHEMES, "ledger", "selector"}
-SIMULATION = {*SELECTOR, *HARNESS, "theory", "privacy", "server", "data", "learning", "simulation"}
+TRACE = {*CORE, *MATHS, "ledger", "server", "trace"}
+SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "learning", "simulation"}
 REPORT = {*SIMULATION, "report"}
 RECIPES = {*REPORT, "recipes"}
 ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
@@ -38,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
     "server": {*DESIGNS, "ledger", "server"},
+    "trace": TRACE,
     "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
     "learning": {*CORE, *MATHS, "learning"},

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison
+from fedcohort.maths.inequality import gini
 from fedcohort.report import clients
-from fedcohort.simulation.trace import gini
 
 
 def test_participation_counts_rounds(make):

@@ -12,7 +12,7 @@ from fedcohort.simulation.availability import (
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
-from fedcohort.simulation.trace import Trace
+from fedcohort.trace import Trace
 
 __all__ = [
     "MLP",

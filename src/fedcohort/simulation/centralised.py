@@ -12,7 +12,7 @@ from fedcohort.core.parameters import Checked, Whole
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.engine import Progress, simulate
-from fedcohort.simulation.trace import Trace
+from fedcohort.trace import Trace
 
 CENTRALISED = "centralised"
 

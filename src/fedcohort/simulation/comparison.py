@@ -37,7 +37,7 @@ from fedcohort.simulation.runfolder import (
     read_settings,
     run_file,
 )
-from fedcohort.simulation.trace import Trace
+from fedcohort.trace import Trace
 
 Which: TypeAlias = str | Scheme[Any]
 Finished = Callable[[int, int, Trace], None]

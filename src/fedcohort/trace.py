@@ -1,0 +1,362 @@
+"""What happened in a run: frozen arrays that reports read; never the engine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core import store
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort.ledger import Ledger
+from fedcohort.maths.inequality import gini, jain
+from fedcohort.server.records import Record
+
+KIND = "trace"
+BY_NAME = {"pictures": "picture.", "metrics": "metric.", "faults": "fault."}
+"""Fields that hold arrays by name, and what the names begin with in a file."""
+CURVES = ("train_loss", "test_loss", "accuracy")
+_OF_CLIENTS = {"ids", "importance", "sizes", "disclosures"}
+"""What a trace keeps elsewhere than in its settings."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run of one scheme with one seed.
+
+    Entry t of a per-round array is the state *after* round t (counted from 0); losses and
+    accuracy are NaN in rounds that were not evaluated.
+    """
+
+    settings: Mapping[str, Any]
+    """Everything that decides the run: scheme, parameters, task, work, server, seed, versions."""
+    ledger: tuple[Mapping[str, Any], ...]
+    """Cost and disclosure by purpose."""
+
+    train_loss: Floats  # (T,) F(theta) over all clients
+    test_loss: Floats  # (T,)
+    accuracy: Floats  # (T,) on the test set
+    weight_sum: Floats  # (T,) sum of the weights of the cohort
+    classes: Ints  # (T,) classes present in the cohort; -1 where the task has none
+    available: Ints  # (T,) how many clients could have been chosen
+    messages: Ints  # (T,)
+    bytes_down: Ints  # (T,)
+    bytes_up: Ints  # (T,)
+    seconds: Floats  # (T, 3) choosing (with questions), training, evaluation
+
+    cohort_ends: Ints  # (T,) where each round's cohort ends in the three arrays below
+    cohort_clients: Ints
+    cohort_weights: Floats
+    cohort_draws: Ints
+
+    importance: Floats  # (n,)
+    sizes: Ints  # (n,)
+    label_histograms: Ints  # (n, classes), or (n, 0)
+    client_losses: Floats  # (n,) of the last model
+    model: Floats  # (d,) the last model
+    pictures: Mapping[str, Array] = field(default_factory=dict)
+    """What the scheme had to show at the end, as `Scheme.picture` names it (clusters, ...)."""
+    metrics: Mapping[str, Floats] = field(default_factory=dict)
+    """(T,) each: what clients or the server measured, by the name they gave it; NaN: not then."""
+    faults: Mapping[str, Ints] = field(default_factory=dict)
+    """(T,) each: how many reports were rejected, by reason."""
+    void: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # (T,) no step
+    filled: Floats = field(default_factory=lambda: np.zeros(0))  # (T,) share of draws answered
+    invited: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (T,) to train
+    disclosures: tuple[Disclosure, ...] = ()
+    """What the server learns, as the scheme told beforehand."""
+    ids: tuple[str | int, ...] = ()
+    """(n,) the names of the clients, where they have others than 0, 1, ..."""
+
+    def __post_init__(self) -> None:
+        defaults: dict[str, Callable[[], Array]] = {
+            "void": lambda: np.zeros(self.rounds, dtype=np.bool_),
+            "filled": lambda: np.ones(self.rounds),
+            "invited": lambda: self.distinct,
+        }
+        for name, fill in defaults.items():  # not in traces of older versions
+            if len(getattr(self, name)) == 0:
+                object.__setattr__(self, name, fill())
+
+    @classmethod
+    def from_records(
+        cls,
+        settings: Mapping[str, Any],
+        records: Iterable[Record],
+        *,
+        curves: Array | None = None,
+        seconds: Floats | None = None,
+        importance: Floats | None = None,
+        sizes: Ints | None = None,
+        label_histograms: Ints | None = None,
+        client_losses: Floats | None = None,
+        model: Floats | None = None,
+        pictures: Mapping[str, Array] | None = None,
+    ) -> Trace:
+        """The trace of a run, from what happened in its rounds.
+
+        Parameters
+        ----------
+        settings
+            All that decides the run; ``ids``, ``importance``, ``sizes`` and ``disclosures`` may be
+            among them, and become fields.
+        records
+            One per round, in order; a round without one counts as one in which nothing happened.
+        curves
+            (3, T) training loss, test loss, accuracy; by default the metrics that are called so.
+        seconds
+            (T,) how long evaluation took.
+        importance, sizes, label_histograms, client_losses
+            Of the clients, where the settings do not hold them; what is not known is 0, or NaN.
+        model
+            The last one; (0,) if it is not at hand.
+        pictures
+            What the scheme has to show.
+        """
+        rounds = {record.round: record for record in records}
+        length = max(rounds, default=-1) + 1
+        every = [rounds.get(t, Record(t, Cohort.empty(), _NOBODY, 0)) for t in range(length)]
+        cohorts = [record.cohort for record in every]
+        shares = _floats(settings["importance"] if importance is None else importance)
+        numbers = settings.get("sizes") if sizes is None else sizes
+        held = label_histograms
+        if held is None:
+            held = np.zeros((len(shares), 0), dtype=np.int64)
+        metrics = _by_name([record.metrics for record in every], np.nan, np.float64)
+        found = _named_curves(metrics, length) if curves is None else curves
+        costs = np.array([_cost(record) for record in every], dtype=np.int64).reshape(length, 3)
+        return cls(
+            settings={k: v for k, v in settings.items() if k not in _OF_CLIENTS},
+            ledger=_ledger_rows([entry for record in every for entry in record.entries]),
+            train_loss=found[0],
+            test_loss=found[1],
+            accuracy=found[2],
+            weight_sum=np.array([cohort.weights.sum() for cohort in cohorts]),
+            classes=np.array([_classes(held, cohort) for cohort in cohorts], dtype=np.int64),
+            available=np.array([record.available for record in every], dtype=np.int64),
+            messages=costs[:, 0],
+            bytes_down=costs[:, 1],
+            bytes_up=costs[:, 2],
+            seconds=np.column_stack(
+                [
+                    np.array([record.seconds for record in every]).reshape(length, 2),
+                    np.zeros(length) if seconds is None else seconds,
+                ]
+            ),
+            cohort_ends=np.cumsum([len(cohort) for cohort in cohorts], dtype=np.int64),
+            cohort_clients=_joined([cohort.clients for cohort in cohorts], np.int64),
+            cohort_weights=_joined([cohort.weights for cohort in cohorts], np.float64),
+            cohort_draws=_joined([cohort.draws for cohort in cohorts], np.int64),
+            importance=shares,
+            sizes=np.zeros(len(shares), np.int64) if numbers is None else np.asarray(numbers),
+            label_histograms=held,
+            client_losses=np.full(len(shares), np.nan) if client_losses is None else client_losses,
+            model=np.zeros(0) if model is None else model,
+            pictures=pictures or {},
+            metrics=metrics,
+            faults=_by_name([record.faults for record in every], 0, np.int64),
+            void=np.array([record.void for record in every], dtype=np.bool_),
+            filled=np.array([record.filled for record in every], dtype=np.float64),
+            invited=np.array([len(record.invited) for record in every], dtype=np.int64),
+            disclosures=_told(settings.get("disclosures", ())),
+            ids=_ids(settings.get("ids", ())),
+        )
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.accuracy)
+
+    @property
+    def scheme(self) -> str:
+        """The name of the scheme."""
+        return str(self.settings["scheme"])
+
+    @property
+    def label(self) -> str:
+        """What a report calls the run: the scheme, and whatever tells it from its like."""
+        return str(self.settings.get("label", self.scheme))
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.settings["seed"])
+
+    def last(self) -> tuple[str, float]:
+        """What was measured last: the test accuracy, or the training loss where there is none."""
+        for name, values in (("accuracy", self.accuracy), ("training loss", self.train_loss)):
+            there = values[np.isfinite(values)]
+            if len(there):
+                return name, float(there[-1])
+        return "training loss", float("nan")
+
+    def __repr__(self) -> str:
+        name, value = self.last()
+        return (
+            f"<Trace of {self.label}, seed {self.seed}: {self.rounds} rounds, {name} {value:.4g}>"
+        )
+
+    def cohort(self, round: int) -> Cohort:
+        """Who was chosen in a round."""
+        start = int(self.cohort_ends[round - 1]) if round else 0
+        inside = slice(start, int(self.cohort_ends[round]))
+        return Cohort(
+            self.cohort_clients[inside], self.cohort_weights[inside], self.cohort_draws[inside]
+        )
+
+    @property
+    def distinct(self) -> Ints:
+        """(T,) number of distinct clients in each cohort."""
+        return np.diff(self.cohort_ends, prepend=0)
+
+    @property
+    def participation(self) -> Ints:
+        """(n,) in how many rounds each client took part."""
+        return np.bincount(self.cohort_clients, minlength=len(self.importance))
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of the participation: 1 if all are equal, 1/n if one does it all."""
+        return jain(self.participation)
+
+    @property
+    def gini(self) -> float:
+        """Gini coefficient of the participation: 0 if all are equal."""
+        return gini(self.participation)
+
+    def rounds_to(self, accuracy: float) -> int | None:
+        """After how many rounds the test accuracy first reached a target; None if never."""
+        reached = np.flatnonzero(self.accuracy >= accuracy)
+        return int(reached[0]) + 1 if len(reached) else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file."""
+        arrays: dict[str, Array] = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if isinstance(getattr(self, each.name), np.ndarray)
+        }
+        for name, prefix in BY_NAME.items():
+            arrays |= {prefix + key: array for key, array in getattr(self, name).items()}
+        header = {
+            "kind": KIND,
+            "settings": dict(self.settings),
+            "ledger": list(self.ledger),
+            "disclosures": [list(told) for told in self.disclosures],
+            "ids": list(self.ids),
+        }
+        store.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read from one file; what an older version did not write gets its default."""
+        header, arrays = store.load(path, KIND)
+        named: dict[str, Any] = {
+            field: {
+                name.removeprefix(prefix): arrays.pop(name)
+                for name in list(arrays)
+                if name.startswith(prefix)
+            }
+            for field, prefix in BY_NAME.items()
+        }
+        return cls(
+            settings=header["settings"],
+            ledger=tuple(header["ledger"]),
+            disclosures=_told(header.get("disclosures", ())),
+            ids=tuple(header.get("ids", ())),
+            **{**named, **arrays},
+        )
+
+
+_NOBODY: Ints = np.zeros(0, dtype=np.int64)
+_ACCURACY = ("accuracy", "acc", "eval_accuracy", "eval_acc", "test_accuracy", "test_acc")
+_TEST_LOSS = ("eval_loss", "test_loss", "val_loss")
+_TOLD_AS = (
+    ("train/train_loss", "train/loss", "train_loss"),
+    tuple(f"{source}/{name}" for source in ("server", "evaluate") for name in (*_TEST_LOSS, "loss"))
+    + _TEST_LOSS,
+    tuple(f"{source}/{name}" for source in ("server", "evaluate") for name in _ACCURACY)
+    + _ACCURACY,
+)
+"""For each of `CURVES` the metrics that are it, best first; see `fedcohort.server.history`."""
+
+
+def curve_names(metrics: Iterable[str]) -> tuple[str | None, ...]:
+    """For each of `CURVES` which metric is taken for it; None where there is none.
+
+    >>> curve_names(["train/loss", "evaluate/accuracy", "f1"])
+    ('train/loss', None, 'evaluate/accuracy')
+    """
+    known = set(metrics)
+    return tuple(next((name for name in names if name in known), None) for names in _TOLD_AS)
+
+
+def _named_curves(metrics: Mapping[str, Floats], length: int) -> list[Floats]:
+    nothing = np.full(length, np.nan)
+    return [nothing if name is None else metrics[name] for name in curve_names(metrics)]
+
+
+def _by_name(rows: Sequence[Mapping[str, Any]], missing: float, dtype: Any) -> dict[str, Array]:
+    """One array per name, over the rounds."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, missing) for row in rows], dtype) for name in names}
+
+
+def _joined(parts: Sequence[Array], dtype: Any) -> Array:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+
+def _floats(values: Any) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _classes(histograms: Ints, cohort: Cohort) -> int:
+    """How many classes the clients of a cohort hold; -1 where there are no labels."""
+    if histograms.shape[1] == 0:
+        return -1
+    return int(np.count_nonzero(histograms[cohort.clients].sum(axis=0)))
+
+
+def _cost(record: Record) -> tuple[int, int, int]:
+    cost = Ledger(entries=list(record.entries)).total()
+    return cost.messages, cost.bytes_down, cost.bytes_up
+
+
+def _ledger_rows(entries: list[Any]) -> tuple[Mapping[str, Any], ...]:
+    ledger = Ledger(entries=entries)
+    says, spent = ledger.disclosures(), ledger.epsilons()
+    return tuple(
+        {
+            "purpose": purpose,
+            **cost._asdict(),
+            "discloses": says[purpose],
+            "epsilon": spent.get(purpose),
+        }
+        for purpose, cost in ledger.by_purpose().items()
+    )
+
+
+def _told(disclosures: Iterable[Sequence[Any]]) -> tuple[Disclosure, ...]:
+    return tuple(Disclosure(*told) for told in disclosures)
+
+
+def _ids(ids: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Names of clients, unless they are their positions."""
+    return () if list(ids) == list(range(len(ids))) else tuple(ids)
+
+
+def versions() -> dict[str, str]:
+    """What ran: our version, Python's, numpy's."""
+    from fedcohort import __version__
+
+    return {
+        "fedcohort": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
