@@ -22,7 +22,7 @@ from fedcohort.core.errors import (
 from fedcohort.server import Adam, Memory
 from fedcohort.simulation import Quadratic, Softmax
 from fedcohort.simulation.comparison import labelled
-from fedcohort.simulation.runfolder import claimed, fingerprint
+from fedcohort.simulation.runfolder import claimed
 
 TASK = Quadratic([[float(i), 1.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
 WORK = LocalWork(steps=1, batch=None, lr=0.1)
@@ -149,9 +149,9 @@ def test_the_data_of_a_classifier_are_in_its_fingerprint() -> None:
 
     same = task()
     same.updates(same.initial(0), np.arange(2), WORK, [np.random.default_rng(0)] * 2)  # caches
-    assert fingerprint(same) == fingerprint(task())
+    assert same.fingerprint() == task().fingerprint()
     others = [task(((2, 1), (0, 3))), task(x_test=1 - x)]
-    assert len({fingerprint(each) for each in (same, *others)}) == 3
+    assert len({each.fingerprint() for each in (same, *others)}) == 3
 
 
 def test_a_folder_of_an_older_version_is_told_by_its_words(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_the_fingerprint_of_a_task_sees_what_it_holds(one: Any, other: Any) -> N
     def holding(value: Any) -> str:
         task = Quadratic([[0.0], [1.0]])
         task.extra = value  # type: ignore[attr-defined]
-        return fingerprint(task)
+        return task.fingerprint()
 
     assert holding(one) == holding(one)
     assert holding(one) != holding(other)

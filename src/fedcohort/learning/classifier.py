@@ -39,6 +39,8 @@ class Classifier(Task):
     `widths` are the inputs, [the hidden units,] and the classes.
     """
 
+    caches = ("_grams",)
+
     def __init__(
         self,
         samples: Samples,
@@ -59,7 +61,8 @@ class Classifier(Task):
         self.widths: tuple[int, ...] = (samples.features, *middle, samples.classes)
         self._shapes = [(outputs, inputs + 1) for inputs, outputs in pairwise(self.widths)]
         self.dimension = sum(outputs * inputs for outputs, inputs in self._shapes)
-        self._grams = GramMatrices(samples, gram_bytes)
+        self.gram_bytes = int(gram_bytes)  # which form a client takes decides the last digits
+        self._grams = GramMatrices(samples, self.gram_bytes)
 
     # Training
 

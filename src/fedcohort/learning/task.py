@@ -6,12 +6,13 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.fingerprint import Digest, attributes
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.batches import participants
 from fedcohort.learning.work import LocalWork
@@ -80,6 +81,28 @@ class Task(ABC):
     importance: Floats
     dimension: int
     label_histograms: Ints | None = None
+    caches: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are computed from the others when first needed, and so decide nothing."""
+
+    def fingerprint(self) -> str:
+        """A digest of all that decides a result; what it cannot tell apart is refused.
+
+        Class, attributes (those with an underscore, too, but not the `caches`) and first model
+        count; of a class or function that is not fedcohort's, so does the source.
+
+        >>> from fedcohort.learning import Quadratic
+        >>> Quadratic([[0.0], [1.0]]).fingerprint() == Quadratic([[0.0], [2.0]]).fingerprint()
+        False
+        """
+        digest = Digest(f"the task {type(self).__name__}")
+        digest.add("class", type(self))
+        caches = {name for kind in type(self).__mro__ for name in vars(kind).get("caches", ())}
+        promised = ("name", "sizes", "importance", "dimension")  # they may be properties
+        common = {name: getattr(self, name) for name in promised}
+        for name, value in sorted({**attributes(self, caches), **common}.items()):
+            digest.add(name, value)
+        digest.add("initial(0)", np.asarray(self.initial(0)))
+        return digest.hex()
 
     @abstractmethod
     def initial(self, seed: int) -> Floats:

@@ -33,7 +33,6 @@ from fedcohort.simulation.runfolder import (
     agreed,
     claimed,
     code_of,
-    fingerprint,
     read_settings,
     run_file,
 )
@@ -172,7 +171,7 @@ def compare(
     place = None if folder is None else Path(folder)
     done: dict[tuple[str, int], Trace] = {}
     if place is not None:
-        facts[FINGERPRINT] = fingerprint(task)
+        facts[FINGERPRINT] = task.fingerprint()
         agreed(place, facts)  # another comparison is refused before anything is computed
         done = _already_there(place, units)
     missing = [unit for unit in units if unit not in done]

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, replacing
+from fedcohort.core.fingerprint import source_digest
 from fedcohort.core.scheme import Scheme
-from fedcohort.learning import Task
 from fedcohort.simulation.centralised import Centralised
 
 SETTINGS = "settings.json"
@@ -39,44 +34,6 @@ def run_file(place: Path, label: str, seed: int) -> Path:
     return place / f"{slug}--seed-{seed}.npz"
 
 
-def fingerprint(task: Task) -> str:
-    """A digest of a task: its class, its first model, and all numbers and arrays it shows.
-
-    What an attribute with a leading underscore holds does not count: it may be a cache.
-
-    >>> from fedcohort.simulation import Quadratic
-    >>> fingerprint(Quadratic([[0.0], [1.0]])) == fingerprint(Quadratic([[0.0], [2.0]]))
-    False
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    known = {name: value for name, value in vars(task).items() if not name.startswith("_")}
-    common = {name: getattr(task, name) for name in ("name", "sizes", "importance", "dimension")}
-    first = np.asarray(task.initial(0))
-    for name, value in sorted({**known, **common, "initial(0)": first}.items()):
-        _add(digest, name, value)
-    return digest.hexdigest()
-
-
-def _add(digest: Any, name: str, value: object) -> None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    digest.update(f"{name}: {type(value).__name__} ".encode())
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype.str} {value.shape} ".encode())
-        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            _add(digest, f"{name}.{field.name}", getattr(value, field.name))
-    elif isinstance(value, Mapping):
-        for key in sorted(value, key=repr):
-            _add(digest, f"{name}[{key!r}]", value[key])
-    elif isinstance(value, list | tuple | np.ndarray):
-        for i, part in enumerate(value):
-            _add(digest, f"{name}[{i}]", part)
-    elif isinstance(value, str | bytes | int | float | complex | None):
-        digest.update(f"{value!r} ".encode())
-
-
 def code_of(scheme: Scheme[Any] | Centralised) -> str | None:
     """A digest of the code of a scheme that is not ours; None where there is none to read.
 
@@ -84,14 +41,8 @@ def code_of(scheme: Scheme[Any] | Centralised) -> str | None:
     shown for the new code. Of a script only the class counts: the rest says what to run.
     """
     kind = type(scheme)
-    if kind.__module__.split(".")[0] == __name__.split(".")[0]:
-        return None
-    module = sys.modules.get(kind.__module__)
-    for source in (kind,) if kind.__module__ == "__main__" else (module, kind):
-        with contextlib.suppress(OSError, TypeError):
-            text = inspect.getsource(source)  # type: ignore[arg-type]
-            return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    return None
+    ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
+    return None if ours else source_digest(kind)
 
 
 def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
