@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from fedcohort import LocalWork, scheme, simulate
-from fedcohort.designs.groups import Grouping, Groups
 from fedcohort.recipes.power_of_choice import SETTINGS
+from fedcohort.schemes._groups import Grouping, Groups
 from fedcohort.simulation import Devices
 from fedcohort.simulation.problem import Problem
 

@@ -10,8 +10,8 @@ import pytest
 from fedcohort import Ask, Signal, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.streams import stream
-from fedcohort.designs.groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.learning.work import LocalWork
+from fedcohort.schemes._groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
 from fedcohort.simulation.fleet import Fleet
 

@@ -15,8 +15,8 @@ from fedcohort import Ask, Federation, Moment, Selector, scheme
 from fedcohort.core import converse
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.streams import stream
-from fedcohort.designs.groups import Groups
 from fedcohort.ledger import REQUEST_BYTES, Ledger
+from fedcohort.schemes._groups import Groups
 from fedcohort.theory import every_path
 
 STATIC = ("static-uniform", "static-data", "static-client")

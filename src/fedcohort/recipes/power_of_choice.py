@@ -20,11 +20,11 @@ from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.data.partition import dirichlet_per_class
-from fedcohort.designs.groups import Grouping
 from fedcohort.maths.hellinger import rms
 from fedcohort.maths.scores import f1_by_class
 from fedcohort.recipes.base import Draw, Outcome, Recipe, Verdict
 from fedcohort.schemes import scheme
+from fedcohort.schemes._groups import Grouping
 from fedcohort.simulation import MLP, LocalWork, Trace, simulate
 
 PAPER = "Giunta, thesis, Sapienza University of Rome 2024"

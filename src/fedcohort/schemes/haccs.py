@@ -30,9 +30,9 @@ from fedcohort.core.depending import depending
 from fedcohort.core.losses import sound
 from fedcohort.core.scheme import checked_latency
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs.groups import SUMMARIES, Grouping, Groups
 from fedcohort.maths.candidates import by_weight, group_means
 from fedcohort.maths.choice import as_integers, top
+from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Power-of-Choice over groups of clients with similar labels: eight strategies of one thesis.
 
-All of them form groups once (`fedcohort.designs.groups`), take w = m groups in a round and
+All of them form groups once (`fedcohort.schemes._groups`), take w = m groups in a round and
 z = ceil(d / w) candidates from each, and train one client of each list of candidates:
 
 ================  ==================  ======================  ====================  ===========
@@ -63,7 +63,6 @@ from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.losses import comparable
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs.groups import SUMMARIES, Grouping, Groups
 from fedcohort.maths.candidates import (
     Take,
     by_rank,
@@ -75,6 +74,7 @@ from fedcohort.maths.candidates import (
     without,
 )
 from fedcohort.maths.choice import top
+from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 
 GIUNTA = Citation(
     "Giunta",

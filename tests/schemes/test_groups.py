@@ -12,12 +12,12 @@ import pytest
 from fedcohort import Ask, Federation, Selector, scheme
 from fedcohort.core import converse
 from fedcohort.core.errors import BadInput, FedcohortWarning, MissingExtra, TooLarge
-from fedcohort.designs import groups as module
-from fedcohort.designs.groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.learning.work import LocalWork
 from fedcohort.maths.clustering import dbscan
 from fedcohort.maths.hellinger import hellinger
 from fedcohort.maths.noise import noisy_counts
+from fedcohort.schemes import _groups as module
+from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.simulation import Softmax
 from fedcohort.simulation.fleet import Fleet
 
