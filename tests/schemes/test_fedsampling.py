@@ -26,7 +26,8 @@ from fedcohort.core.streams import stream
 from fedcohort.learning.trainers import plain
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import SizeReport, estimate_total, standard_error
-from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling, FedSamplingNaive
+from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling
+from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.fleet import Fleet

@@ -28,4 +28,5 @@ class Disclosure(NamedTuple):
 
 SIZES = Disclosure("size", "beforehand", "the share of all data that each client holds")
 CHOICE = Disclosure("participation", "every round", "who takes part: the server chooses")
+EVERYONE = Disclosure("participation", "every round", "nothing: whoever is available answers")
 TRAINING = Disclosure("update", "every round", "the model update, unless securely aggregated")

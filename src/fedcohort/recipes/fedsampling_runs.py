@@ -16,7 +16,8 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.data.partition import lognormal_sizes
 from fedcohort.maths.draws import distinct
 from fedcohort.recipes.base import Verdict
-from fedcohort.schemes.fedsampling import FedSampling, FedSamplingNaive
+from fedcohort.schemes.fedsampling import FedSampling
+from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.schemes.md import MD
 from fedcohort.server import Optimiser, optimiser
 from fedcohort.simulation import Centralised, LocalWork, Softmax, Trace, simulate

@@ -17,14 +17,13 @@ from fedcohort.core import (
     Conversation,
     Federation,
     Moment,
-    NoState,
     OneOf,
     Real,
     Scheme,
     Signal,
     Whole,
 )
-from fedcohort.core.disclosure import SIZES, TRAINING, Disclosure
+from fedcohort.core.disclosure import EVERYONE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_real
 from fedcohort.core.shares import exact_sum
@@ -45,7 +44,6 @@ def _measured(client: Any, round: int, **law: Any) -> int:
 
 
 PRIVATE_SIZE = Signal("private_size", "a randomised answer about the number of samples", _measured)
-ALL = Disclosure("participation", "every round", "nothing: whoever is available answers")
 
 
 @dataclass(frozen=True)
@@ -189,54 +187,11 @@ class FedSampling(Scheme[Answers]):
 
     def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
         if self.mechanism == "exact":
-            return (SIZES, ALL, TRAINING)
+            return (SIZES, EVERYONE, TRAINING)
         often = self.fresh == "every-round"
         when, spent = ("every round", rounds * self.epsilon) if often else ("once", self.epsilon)
         asked = Disclosure(PRIVATE_SIZE.name, when, PRIVATE_SIZE.discloses, spent)
-        return (asked, ALL, TRAINING)
-
-
-@dataclass(frozen=True)
-class FedSamplingNaive(Scheme[NoState]):
-    """All clients take part with a fixed share of their samples, and all count the same.
-
-    What one may do without knowing N (the paper's Section 3.3): the rate is fixed, each client
-    averages over the samples it drew, and the server averages the clients. Nobody says
-    anything about sizes; but a sample of a small client counts for more than one of a large
-    client, so the step is biased wherever sizes go with the data.
-
-    Parameters
-    ----------
-    rate
-        The probability with which each sample takes part.
-    answering
-        The share of clients that is expected to have drawn a sample. The others send zero, and
-        the average is meant over those who did not: the weight is 1 / (n answering).
-
-    >>> from fedcohort import Federation, Selector, scheme
-    >>> federation = Federation.from_sizes([60, 30, 10])
-    >>> Selector(scheme("fedsampling-naive", rate=0.5), federation).select().weights
-    array([0.33333333, 0.33333333, 0.33333333])
-    """
-
-    rate: Annotated[float, Real(0, 1, open_low=True)] = 0.01
-    answering: Annotated[float, Real(0, 1, open_low=True)] = 1.0
-
-    name: ClassVar[str] = "fedsampling-naive"
-    paper: ClassVar[Citation] = Citation(
-        "Qi, Wu, Lyu, Huang, Xie",
-        "FedSampling: A Better Sampling Strategy for Federated Learning",
-        "IJCAI",
-        2023,
-        "Section 3.3, the naive method",
-    )
-
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
-        everyone = federation.present
-        return Cohort.of(everyone, 1.0 / (len(everyone) * self.answering), data_rate=self.rate)
-
-    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
-        return (ALL, TRAINING)
+        return (asked, EVERYONE, TRAINING)
 
 
 def _possible(rows: Array, report: SizeReport) -> Ints:

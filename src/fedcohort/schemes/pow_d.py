@@ -2,88 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import numpy as np
-
-from fedcohort.core import (
-    LOSS,
-    Ask,
-    Citation,
-    Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Flag,
-    Maybe,
-    Moment,
-    NoState,
-    OneOf,
-    Replies,
-    Scheme,
-    Signal,
-    Whole,
-    candidate_number,
-    cohort_size,
-)
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.losses import comparable, sound
-from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.choice import top, weighted_without_replacement
-from fedcohort.maths.draws import distinct
-
-S = TypeVar("S")
-
-CHO = Citation(
-    "Cho, Wang, Joshi",
-    "Towards Understanding Biased Client Selection in Federated Learning",
-    "AISTATS",
-    2022,
-    "Section 4, Algorithm 1; arXiv:2010.01243",
-)
-
-BATCH_LOSS = Signal(
-    "batch_loss",
-    "the loss of the model on a few local samples",
-    lambda client, batch: client.loss(batch),
-    needs_model=True,
-)
+from fedcohort.core import LOSS, Ask, Cohort, Conversation, Federation, Moment, NoState, Signal
+from fedcohort.core.losses import comparable
+from fedcohort.schemes._power_of_choice import PowerOfChoice
 
 
 @dataclass(frozen=True)
-class _PowerOfChoice(Scheme[S]):
-    """What the three variants share: the candidates, and the best of them."""
-
-    m: Annotated[int, Whole(1)] = 10
-    d: Annotated[int | None, Maybe(Whole(1))] = None
-    candidates: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
-    negative: Annotated[bool, Flag()] = False
-
-    paper: ClassVar[Citation] = CHO
-    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.SUMS_TO_ONE, Claim.EXACTLY_M})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.d is not None and self.d < self.m:
-            raise BadParameter("d", self.name, f"at least m ({self.m})", self.d)
-
-    def drawn(self, federation: Federation, rng: Any) -> Ints:
-        """The candidates: d distinct clients, with probability p or uniformly."""
-        cohort_size(self.m, federation, self.name)  # more than could ever be chosen is an error
-        d = candidate_number(self.d, self.m, federation, self.name)
-        if self.candidates == "importance":
-            return weighted_without_replacement(rng, federation.shares.parts, d)
-        return federation.present[distinct(rng, len(federation.present), d)]
-
-    def best(self, candidates: Ints, losses: Floats, rng: Any) -> Cohort:
-        """The m candidates with the highest loss, ties at random, 1/m each; then the next."""
-        chosen = Cohort.equal(candidates[top(rng, losses, self.m)])
-        return chosen.backed_by(candidates, losses)
-
-
-@dataclass(frozen=True)
-class PowD(_PowerOfChoice[NoState]):
+class PowD(PowerOfChoice[NoState]):
     """d candidates are drawn with probability p, tell their loss, and the m highest train.
 
     Biased on purpose: clients on which the model is bad are trained more, which is faster at
@@ -124,104 +52,3 @@ class PowD(_PowerOfChoice[NoState]):
         candidates = self.drawn(federation, rng)
         losses = yield Ask(LOSS, candidates)
         return self.best(candidates, comparable(losses, self.name, self.negative), rng)
-
-
-@dataclass(frozen=True)
-class CPowD(_PowerOfChoice[NoState]):
-    """As `pow-d`, with the loss of one mini-batch instead of all local data: less work to ask.
-
-    Parameters
-    ----------
-    m, d, candidates, negative
-        As for `pow-d`.
-    batch
-        How many samples a candidate looks at, drawn anew each time.
-
-    >>> from fedcohort import Federation, Selector, scheme
-    >>> federation = Federation.from_sizes([1] * 4)
-    >>> selector = Selector(scheme("cpow-d", m=1, d=4, batch=8), federation, seed=0)
-    >>> selector.select(ask=lambda ask: [ask.settings["batch"] * i for i in ask.clients]).clients
-    array([3])
-    """
-
-    batch: Annotated[int, Whole(1)] = 64
-
-    name: ClassVar[str] = "cpow-d"
-    asks: ClassVar[frozenset[Signal]] = frozenset({BATCH_LOSS})
-
-    def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
-    ) -> Conversation[Cohort]:
-        candidates = self.drawn(federation, rng)
-        losses = yield Ask(BATCH_LOSS, candidates, {"batch": self.batch})
-        return self.best(candidates, comparable(losses, self.name, self.negative), rng)
-
-
-@dataclass(frozen=True)
-class LastLosses:
-    """The loss that each client told when it last trained."""
-
-    losses: Floats  # (n,) +inf where none is known
-    rounds: Ints  # (n,) when it was told; -1 for never
-    round: int  # the coming round
-
-
-@dataclass(frozen=True)
-class RPowD(_PowerOfChoice[LastLosses]):
-    """As `pow-d`, with the loss that a client told when it last trained: nobody is asked.
-
-    A client that never trained counts as infinitely bad, so every candidate has its turn first.
-
-    Parameters
-    ----------
-    m, d, candidates, negative
-        As for `pow-d`.
-    stale
-        After so many rounds a loss is forgotten, as if the client had never trained; None keeps
-        it for ever, as in the paper.
-
-    Where we differ: the paper's clients report the mean loss over their local steps; here it is
-    the loss of the model they received, which comes with the update in the same way.
-
-    >>> from fedcohort import Federation, Selector, scheme
-    >>> selector = Selector(scheme("rpow-d", m=2, d=3), Federation.from_sizes([1] * 3), seed=0)
-    >>> len(selector.select())  # without an `ask`
-    2
-    """
-
-    stale: Annotated[int | None, Maybe(Whole(1))] = None
-
-    name: ClassVar[str] = "rpow-d"
-    listens: ClassVar[frozenset[Signal]] = frozenset({LOSS})
-    State: ClassVar[type] = LastLosses
-
-    def start(self, federation: Federation, rng: Any) -> LastLosses:
-        n = len(federation)
-        return LastLosses(np.full(n, np.inf), np.full(n, -1, dtype=np.int64), 0)
-
-    def select(self, state: LastLosses, federation: Federation, moment: Moment, rng: Any) -> Cohort:
-        candidates = self.drawn(federation, rng)
-        losses = state.losses[candidates]
-        if self.stale is not None:
-            losses[moment.round - state.rounds[candidates] > self.stale] = np.inf
-        return self.best(candidates, losses, rng)
-
-    def observe(
-        self, state: LastLosses, federation: Federation, cohort: Cohort, replies: Replies
-    ) -> LastLosses:
-        told = sound(replies.signals[LOSS.name], self.name, self.negative)
-        good = np.isfinite(told)
-        losses, rounds = state.losses.copy(), state.rounds.copy()
-        losses[replies.clients[good]] = told[good]
-        rounds[replies.clients[good]] = state.round
-        return LastLosses(losses, rounds, state.round + 1)
-
-    def adapt(
-        self, state: LastLosses, federation: Federation, came_from: Ints, rng: Any
-    ) -> LastLosses:
-        known = came_from >= 0
-        return replace(
-            state,
-            losses=np.where(known, state.losses[came_from], np.inf),
-            rounds=np.where(known, state.rounds[came_from], -1),
-        )

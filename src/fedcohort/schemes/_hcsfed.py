@@ -1,0 +1,310 @@
+"""Strata of similar updates, draws where they differ, large updates first: the HCSFed family.
+
+Four schemes that add one stage after the other, as the paper's ablation does: `importance`,
+`cluster`, `cluster-neyman` and `hcsfed`. They are this one with different defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, cast
+
+import numpy as np
+
+from fedcohort.core import (
+    UPDATE,
+    Ask,
+    Citation,
+    Claim,
+    Client,
+    Cohort,
+    Conversation,
+    Design,
+    Ending,
+    Federation,
+    Maybe,
+    Moment,
+    OneOf,
+    Real,
+    Replies,
+    Scheme,
+    Shares,
+    Signal,
+    Whole,
+    cohort_size,
+)
+from fedcohort.core.depending import depending
+from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.latest import Latest, fits
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort.designs import Rows, Simple, Stratified
+from fedcohort.maths.allocation import (
+    Reading,
+    dispersion,
+    neyman_allocation,
+    paper_allocation,
+    proportional_allocation,
+    unknown_draws,
+)
+from fedcohort.maths.compression import Compression, compress
+from fedcohort.maths.draws import below
+from fedcohort.maths.lengths import capped, chances_by_length, guessed_lengths, relative
+from fedcohort.maths.strata import join_copies, kmeans, merge_strata, stratum_variances
+
+COLD_STEPS, WARM_STEPS = 30, 10
+"""Steps of k-means from new centres, and from those of the last round."""
+
+
+def compressed_update(client: Client, rate: float, method: Compression) -> Array:
+    """(d',) what a client tells: its update of this round, compressed."""
+    update = np.asarray(client.update()).reshape(1, -1)
+    return np.asarray(compress(update, rate, method)[0], dtype=np.float32)
+
+
+COMPRESSED_GRADIENT = Signal(
+    "compressed_gradient",
+    "a summary of the model update, of 10 % of its length",
+    compressed_update,
+    needs_model=True,
+    secrecy="update",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is kept from round to round: where strata were; without questions, all features."""
+
+    seed: int  # of k-means
+    length: int  # d of an update, 0 before the first
+    centres: Array  # (strata, d') where k-means starts, (0, d') for anywhere
+    seen: Bools  # (n,) whose features are below; nobody's where they are asked for
+    kept: Array  # (n, d') with recent and owners: the last features of every client, see `Latest`
+    recent: Array
+    owners: Ints
+
+    @property
+    def latest(self) -> Latest:
+        """The features of the clients when they were last chosen."""
+        return Latest(self.kept, self.recent, self.owners)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """The features of the clients of a round: those of a client that told nothing are zero."""
+
+    rows: Array  # (k, d') by which clients are alike
+    known: Bools  # (k,)
+    measured: Array  # (k, d') of which variances are taken: the rows, or these times importance
+    norms: Floats  # (k,) their lengths; of a client that told nothing, guessed
+
+
+@dataclass(frozen=True)
+class SimilarUpdates(Scheme[Seen]):
+    """Everything but defaults and name; the parameters are explained at `hcsfed`."""
+
+    m: Annotated[int | str, Whole(1, words=("all",))] = 10
+    strata: Annotated[int, Whole(1)] = 10
+    allocation: Annotated[str, OneOf(("neyman", "proportional", "paper"))] = "neyman"
+    reading: Annotated[str, OneOf(("variance", "mean-pair", "pairs"))] = "variance"
+    inside: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
+    weights: Annotated[str, OneOf(("unbiased", "paper"))] = "unbiased"
+    features: Annotated[str, OneOf(("ask", "stale"))] = "ask"
+    measure: Annotated[str, OneOf(("update", "contribution"))] = "update"
+    compression: Annotated[str, OneOf(("groups", "centres", "projection"))] = "groups"
+    rate: Annotated[float, Real(0, 1, open_low=True)] = 0.1
+    floor: Annotated[float, Real(0, 1)] = 0.1
+    cap: Annotated[float | None, Maybe(Real(1))] = 10.0
+
+    paper: ClassVar[Citation] = Citation(
+        "Song, Shen, Gao, Yang, Zhou, Pan, Lou, Zhou",
+        "Fast Heterogeneous Federated Learning with Hybrid Client Selection",
+        "UAI",
+        2023,
+        "Algorithms 1 and 2, equations (3) to (6)",
+    )
+    claims: ClassVar[frozenset[Claim]] = depending(
+        frozenset({Claim.UNBIASED}), lambda scheme: scheme._claims()
+    )
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset({COMPRESSED_GRADIENT}),
+        lambda scheme: frozenset({scheme._signal()} if scheme.features == "ask" else ()),
+    )
+    listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
+    State: ClassVar[type] = Seen
+
+    def _claims(self) -> frozenset[Claim]:
+        uniform = self.inside == "uniform"
+        unbiased = self.weights == "unbiased" and (uniform or self.floor > 0)
+        kept = {Claim.UNBIASED: unbiased, Claim.EXACTLY_M: uniform}
+        return frozenset(claim for claim, holds in kept.items() if holds)
+
+    def _signal(self) -> Signal:
+        size = f"{100 * self.rate:.3g} %"
+        return replace(
+            COMPRESSED_GRADIENT, discloses=f"a summary of the model update, of {size} of its length"
+        )
+
+    def start(self, federation: Federation, rng: Any) -> Seen:
+        if self.strata > federation.eligible:
+            raise BadParameter(
+                "strata",
+                self.name,
+                f"at most the number of clients that can be chosen ({federation.eligible})",
+                self.strata,
+            )
+        n = len(federation)
+        none, seed = Latest.nothing(n), int(below(rng, 2**62, 1)[0])
+        unseen = np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
+        return Seen(seed, 0, np.empty((0, 0), np.float32), *unseen)
+
+    def select(
+        self, state: Seen, federation: Federation, moment: Moment, rng: Any
+    ) -> Ending | Conversation[Ending]:
+        if self.features == "ask":
+            return self._asking(state, federation)
+        return super().select(state, federation, moment, rng)
+
+    def _asking(self, state: Seen, federation: Federation) -> Conversation[Ending]:
+        how: dict[str, int | float | str] = {"rate": self.rate, "method": self.compression}
+        rows = yield Ask(self._signal(), federation.present, how)
+        return self.given(self._checked(rows, "features"), federation, state)
+
+    def design(self, state: Seen, federation: Federation, moment: Moment) -> Design | None:
+        if self.features == "ask":
+            return None  # known only when all have told their features
+        here = federation.present
+        return self.given(state.latest.rows(here), federation, state, state.seen[here])
+
+    def given(
+        self, rows: Array, federation: Federation, state: Seen, known: Bools | None = None
+    ) -> Stratified:
+        """The law of the cohort once the features of ``federation.present`` are known."""
+        fine = fits(rows)
+        told = self._told(rows, fine if known is None else fine & known, federation)
+        m = cohort_size(self.m, federation, self.name)
+        labels, draws = self._divided(told, m, state)
+        order = np.argsort(labels, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+        drawn = [
+            self._part(told, mine, federation, int(m_h), m)
+            for mine, m_h in zip(members, draws, strict=True)
+        ]
+        return Stratified(
+            len(federation),
+            tuple(federation.present[mine] for mine in members),
+            tuple(part for part, _ in drawn),
+            tuple(scale for _, scale in drawn),
+        )
+
+    def _told(self, rows: Array, known: Bools, federation: Federation) -> Told:
+        rows = rows if known.all() else np.where(known[:, None], rows, np.zeros_like(rows[:1]))
+        rows = capped(rows, self.cap)
+        norms = guessed_lengths(rows, known)
+        if self.measure == "update":
+            return Told(rows, known, rows, norms)
+        times = relative(federation.shares.parts[federation.present])
+        return Told(rows, known, rows * times[:, None], norms * times)
+
+    def _divided(self, told: Told, m: int, state: Seen) -> tuple[Ints, Ints]:
+        """The stratum of each client and the draws of each stratum. # (k,), (H,)."""
+        n, known = len(told.known), int(np.count_nonzero(told.known))
+        if self.strata == 1 or m == 1 or known == 0:
+            return np.zeros(n, dtype=np.int64), np.array([m])
+        if known == n:
+            labels = self._strata(told.rows, m, state)
+            return labels, self._allocated(labels, told.measured, m)
+        kept = unknown_draws(n - known, n, m)
+        found = self._strata(told.rows[told.known], m - kept, state)
+        draws = self._allocated(found, told.measured[told.known], m - kept)
+        labels = np.full(n, len(draws))  # who told nothing is in the last
+        labels[told.known] = found
+        return labels, np.append(draws, kept)
+
+    def _strata(self, rows: Array, most: int, state: Seen) -> Ints:
+        """(k,) strata 0, 1, ..., at most ``most`` of them."""
+        warm = 0 < len(state.centres) <= len(rows) and state.centres.shape[1] == rows.shape[1]
+        found, centres = kmeans(
+            rows,
+            len(state.centres) if warm else min(self.strata, len(rows)),
+            stream(state.seed, "strata"),
+            start=state.centres if warm else None,
+            steps=WARM_STEPS if warm else COLD_STEPS,
+        )
+        return merge_strata(*join_copies(found, centres), most)
+
+    def _allocated(self, labels: Ints, measured: Array, m: int) -> Ints:
+        """(H,) the draws of each stratum."""
+        counts = np.bincount(labels)
+        if self.allocation == "proportional":
+            return proportional_allocation(counts, m)
+        variances = stratum_variances(measured, labels, len(counts))
+        if self.allocation == "neyman":
+            return neyman_allocation(counts, np.sqrt(variances), m)
+        spread = dispersion(counts, variances, cast("Reading", self.reading))
+        return paper_allocation(counts, spread, m)
+
+    def _part(
+        self, told: Told, mine: Ints, federation: Federation, m_h: int, m: int
+    ) -> tuple[Design, Fraction]:
+        """The design inside a stratum, and by what its weights are multiplied."""
+        shares = Shares.of(federation.shares.parts[federation.present[mine]])
+        scale = Fraction(shares.whole, federation.shares.whole)
+        paper = Fraction(len(told.rows), m) if self.weights == "paper" else None
+        if self.inside == "uniform" or (paper is None and m_h == len(mine)):
+            if paper is not None:  # (N / m) p_i instead of (N_h / m_h) p_i
+                scale *= paper * Fraction(m_h, len(mine))
+            return Simple(shares, m_h), scale
+        chances = Shares.of_floats(chances_by_length(told.norms[mine], self.floor))
+        if paper is None:
+            return Rows.hansen_hurwitz(chances, shares, m_h), scale
+        # A value of (N / m) p_i a draw means a target of p_i q_i, up to a factor.
+        target = Shares.of(shares.parts.astype(object) * chances.parts.astype(object))
+        scale = paper * Fraction(m_h * target.whole, chances.whole * federation.shares.whole)
+        return Rows.hansen_hurwitz(chances, target, m_h), scale
+
+    def observe(
+        self, state: Seen, federation: Federation, cohort: Cohort, replies: Replies
+    ) -> Seen:
+        if len(replies.clients) == 0:
+            return state
+        updates = self._checked(replies.signals[UPDATE.name], "updates")
+        d = updates.shape[1]
+        if state.length not in (0, d):
+            raise BadInput(
+                f"{self.name}: an update must have {state.length} numbers like those before it; "
+                f"got {d}."
+            )
+        new = compress(updates, self.rate, cast("Compression", self.compression)).astype(np.float32)
+        state = replace(state, length=d, centres=self._centres(new, state))
+        if self.features == "ask":
+            return state
+        seen = state.seen.copy()
+        seen[replies.clients] = True
+        return _with(state, seen, state.latest.replaced(replies.clients, new))
+
+    def _centres(self, new: Array, state: Seen) -> Array:
+        """Where k-means starts in the next round: a cohort has a client of every stratum."""
+        wanted = self.strata if self.m == "all" else min(self.strata, int(self.m))
+        if len(new) < wanted:
+            return state.centres
+        _, centres = kmeans(capped(new, self.cap), wanted, stream(state.seed, "centres"))
+        return centres.astype(np.float32)
+
+    def _checked(self, rows: Array, what: str) -> Array:
+        """Rows as float32 or float64."""
+        if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iuf":
+            raise BadInput(
+                f"{self.name} needs {what} as one row of real numbers per client; "
+                f"got {rows.dtype} of shape {rows.shape}."
+            )
+        return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+
+    def adapt(self, state: Seen, federation: Federation, came_from: Ints, rng: Any) -> Seen:
+        seen = (came_from >= 0) & state.seen[came_from]
+        return _with(state, seen, state.latest.moved(came_from))
+
+
+def _with(state: Seen, seen: Bools, latest: Latest) -> Seen:
+    return replace(state, seen=seen, kept=latest.kept, recent=latest.recent, owners=latest.owners)
