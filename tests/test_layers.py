@@ -22,9 +22,11 @@ DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
 HARNESS = {*DESIGNS, "harness"}
 THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
-SELECTOR = {*SCHEMES, "ledger", "selector"}
-TRACE = {*CORE, *MATHS, "ledger", "server", "trace"}
-SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "learning", "simulation"}
+LEARNING = {*CORE, *MATHS, "learning"}
+SERVER = {*DESIGNS, *LEARNING, "algorithms", "ledger", "server"}
+SELECTOR = {*SCHEMES, *SERVER, "selector"}
+TRACE = {*SERVER, "trace"}
+SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "simulation"}
 REPORT = {*SIMULATION, "report"}
 RECIPES = {*REPORT, "recipes"}
 ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
@@ -38,11 +40,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "harness": HARNESS,
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
-    "server": {*DESIGNS, "ledger", "server"},
+    "algorithms": {*LEARNING, "algorithms"},
+    "server": SERVER,
     "trace": TRACE,
     "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
-    "learning": {*CORE, *MATHS, "learning"},
+    "learning": LEARNING,
     "simulation": SIMULATION,
     "report": REPORT,
     "recipes": RECIPES,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcohort.core.conversation import UPDATE, Ask, Signal
+from fedcohort.core.conversation import UPDATE, Ask, Signal, row_bytes
 from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16
@@ -61,43 +61,72 @@ class Ledger:
     model_bytes: int = 0
     update_bytes: int | None = None
     entries: list[Entry] = field(default_factory=list)
-    _have_model: tuple[int, frozenset[int]] = (-1, frozenset())
+    _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
 
-    def asked(self, round: int, ask: Ask, answers: Array) -> None:
-        """Book a question and its answers."""
-        k = len(ask.clients)
-        down = k * REQUEST_BYTES + (
-            self._models(round, ask.clients) if ask.signal.needs_model else 0
-        )
-        up = sum(ask.signal.nbytes(row) for row in answers)
+    def asked(
+        self, round: int, ask: Ask, answers: Array, sent: Ints | None = None, heard: int = -1
+    ) -> None:
+        """Book a question and its answers.
+
+        ``sent`` has a client for every message that went out, where that were not the clients
+        asked (one was asked again, one was not there); ``heard`` is the number of answers, all
+        by default.
+        """
+        clients = ask.clients if sent is None else sent
+        down = len(clients) * REQUEST_BYTES
+        if ask.signal.needs_model:
+            down += self._models(round, clients)
+        up = _answer_bytes(ask.signal, np.asarray(answers), heard)
         epsilon = ask.settings.get("epsilon")
         spent = None if epsilon is None else float(epsilon)
-        self._book(round, ask.signal.name, k, down, up, ask.signal.discloses, spent)
+        messages = len(clients) + (len(answers) if heard < 0 else heard)
+        self._book(
+            Entry(
+                round,
+                ask.signal.name,
+                len(ask.clients),
+                messages,
+                down,
+                up,
+                ask.signal.discloses,
+                spent,
+            )
+        )
 
-    def trained(self, round: int, clients: Ints, listens: frozenset[Signal] = frozenset()) -> None:
-        """Book a round of training: the model down, the update up."""
-        k = len(clients)
-        update = self.model_bytes if self.update_bytes is None else self.update_bytes
-        self._book(round, TRAINING, k, self._models(round, clients), k * update, _told(listens))
-
-    def _models(self, round: int, clients: Ints) -> int:
-        known = self._have_model[1] if self._have_model[0] == round else frozenset()
-        wanted = frozenset(clients.tolist())
-        self._have_model = (round, known | wanted)
-        return len(wanted - known) * self.model_bytes
-
-    def _book(
+    def trained(
         self,
         round: int,
-        purpose: str,
-        k: int,
-        down: int,
-        up: int,
-        says: str,
-        epsilon: float | None = None,
+        clients: Ints,
+        listens: frozenset[Signal] = frozenset(),
+        heard: int = -1,
+        extra: tuple[int, int] = (0, 0),
     ) -> None:
-        if k:
-            self.entries.append(Entry(round, purpose, k, 2 * k, down, up, says, epsilon))
+        """Book a round of training: the model down, the update up.
+
+        ``clients`` has one for every invitation, ``heard`` is how many answered (all by
+        default), ``extra`` what a local algorithm sends to and from each beside the model.
+        """
+        back = len(clients) if heard < 0 else heard
+        update = self.model_bytes if self.update_bytes is None else self.update_bytes
+        down = self._models(round, clients) + len(clients) * extra[0]
+        up = back * (update + extra[1])
+        k = len(clients)
+        self._book(Entry(round, TRAINING, k, k + back, down, up, _told(listens)))
+
+    def _models(self, round: int, clients: Ints) -> int:
+        """The bytes of the model for those of the clients that do not have it yet."""
+        have = self._have_model[1] if self._have_model[0] == round else self._have_model[1][:0]
+        new = np.setdiff1d(clients, have) if len(have) else np.unique(clients)
+        self._have_model = (round, np.concatenate([have, new]) if len(have) else new)
+        return len(new) * self.model_bytes
+
+    def _book(self, entry: Entry) -> None:
+        if entry.messages:
+            self.entries.append(entry)
+
+    def since(self, number: int) -> tuple[Entry, ...]:
+        """The entries after the first so many."""
+        return tuple(self.entries[number:])
 
     def total(self) -> Cost:
         """The cost of everything so far."""
@@ -134,6 +163,17 @@ class Ledger:
         for entry in self.entries:
             out[max(0, entry.round)] += (entry.messages, entry.bytes_down, entry.bytes_up)
         return out
+
+
+def _answer_bytes(signal: Signal, answers: Array, heard: int) -> int:
+    """What the answers weigh; rows alike are not weighed one by one."""
+    number = len(answers) if heard < 0 else heard
+    if number == 0 or len(answers) == 0:
+        return 0
+    if signal.nbytes is row_bytes:
+        return number * answers[:1].nbytes
+    weights = [signal.nbytes(row) for row in answers]
+    return sum(weights) if heard < 0 else number * max(weights)
 
 
 def _told(listens: frozenset[Signal]) -> str:

@@ -201,9 +201,9 @@ def test_a_round_under_way_is_saved_whole(tmp_path: Path) -> None:
     cohort = selector.select()
     selector.save(tmp_path / "selector.npz")
     loaded = Selector.load(tmp_path / "selector.npz")
-    assert loaded._cohort == cohort
-    assert loaded._cohort is not None
-    assert loaded._cohort.per_sample
+    assert loaded.pending == cohort
+    assert loaded.pending is not None
+    assert loaded.pending.per_sample
 
 
 # -- the question ------------------------------------------------------------------------------

@@ -216,6 +216,22 @@ def availability(dropping: int) -> Random:
     return Random(tuple(np.linspace(*ENDS[dropping], GROUPS)[GROUP]))
 
 
+def survived(who: DropOuts, selector: Selector, cohort: Cohort, attendance: Attendance):
+    """A simulated round after its drop-outs, as the selector is told."""
+    round, n = selector.round, len(selector.federation)
+    up = who.answering.available(n, round, stream(selector.seed, "dropouts", round))
+    ended = complete(
+        who.rule,
+        cohort,
+        selector.law,
+        attendance,
+        lambda asked: asked if up is None else np.intersect1d(asked, up),
+        stream(selector.seed, "replace", round),
+    )
+    selector.amend(ended.cohort)
+    return ended.cohort, ended.attendance, ended.void(who.quorum)
+
+
 def bias(
     name: str, rule: object, dropping: int, rounds: int, **settings: object
 ) -> tuple[float, float]:
@@ -226,7 +242,7 @@ def bias(
     who = DropOuts(availability(dropping), rule)  # type: ignore[arg-type]
     attendance, estimates = Attendance.of(N), []
     for _ in range(rounds):
-        cohort, attendance, _ = who.survived(selector, selector.select(), attendance)
+        cohort, attendance, _ = survived(who, selector, selector.select(), attendance)
         estimates.append(cohort.weights @ X[cohort.clients])
         selector.observe()
     target = federation.importance @ X
@@ -253,7 +269,7 @@ def test_schemes_that_ask_are_replaced_within_their_strata_too() -> None:
     attendance = Attendance.of(N)
     for _ in range(20):
         chosen = selector.select()
-        kept, attendance, _ = who.survived(selector, chosen, attendance)
+        kept, attendance, _ = survived(who, selector, chosen, attendance)
         assert set(GROUP[kept.clients]) == set(GROUP[chosen.clients])  # the default has attempts
         selector.observe(Replies(kept.clients, {"update": told[kept.clients]}))
 

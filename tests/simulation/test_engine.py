@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,22 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
 from fedcohort.server.optimisers import Inertia
+from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
-from fedcohort.simulation.engine import _Recorder, _Run, federation_of
+from fedcohort.simulation.engine import Simulation, federation_of
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.problem import Problem
 from helpers.scripted import Scripted
 
 STEP = LocalWork(steps=1, batch=None, lr=1.0)
+
+
+def started(
+    task: Any, chosen: Any, server: Any, how: Any, there: Any, failing: DropOuts | None
+) -> Simulation:
+    """A run that is played round by round."""
+    rule, quorum = (failing.rule, failing.quorum) if failing else (Nothing(), 0.0)
+    return Simulation(task, Setup(chosen, 0, server, how, rule, quorum), STEP, there, failing)
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +167,13 @@ def test_the_expected_step_of_the_engine_is_that_of_all_clients(
     mean = 0.0
     for chance, cohort in outcomes:
         script = Scripted(tuple(cohort.clients.tolist()), tuple(map(float, cohort.weights)))
-        run = _Run(task, script, 0, STEP, Sgd(), estimator(how), Given(there), None)
+        run = started(task, script, Sgd(), estimator(how), Given(there), None)
         everyone = Cohort.of([0, 1, 2], 1.0)
-        run.theta, was = np.array([1.0]), np.array([[7.0], [-4.0], [5.0]])
-        _, run.memory = run.estimator.direction(run.memory, everyone, everyone.clients, was)
-        run.play(0, _Recorder(task, 1, 1, None))
-        mean += float(chance) * float(run.theta[0] - 1.0)
+        was, memory = np.array([[7.0], [-4.0], [5.0]]), run.state.aggregator
+        _, memory = estimator(how).direction(memory, everyone, everyone.clients, was)
+        run.state = replace(run.state, theta=np.array([1.0]), aggregator=memory)
+        run.play()
+        mean += float(chance) * float(run.state.theta[0] - 1.0)
     updates = np.array([2.0, 5.0, 8.0])  # from 1, with a step of 1
     assert mean == pytest.approx(float(federation.importance @ updates), abs=1e-12)
 
@@ -191,28 +201,28 @@ def test_after_an_empty_draw_momentum_goes_on_and_after_a_void_round_nothing_doe
         (Given([0, 1]), silent, 0.0),
     ):
         script = Scripted((0,), (1.0,)) if failing else Scripted()
-        run = _Run(task, script, 0, STEP, Sgd(momentum=0.5), Memory(), away, failing)
-        run.inertia = Inertia(np.ones(1), np.zeros(1))
-        before = float(run.theta[0])
-        run.play(0, _Recorder(task, 1, 1, None))
-        assert run.theta[0] - before == moved
-        assert run.inertia.first[0] == (moved or 1.0)
+        run = started(task, script, Sgd(momentum=0.5), Memory(), away, failing)
+        run.state = replace(run.state, optimiser=Inertia(np.ones(1), np.zeros(1)))
+        before = float(run.state.theta[0])
+        record = run.play()
+        assert run.state.theta[0] - before == moved
+        assert run.state.optimiser.first[0] == (moved or 1.0)
+        assert record.void == (not moved)
 
 
 def test_what_came_in_a_void_round_is_remembered_by_scheme_and_server_alike() -> None:
     task = Quadratic(np.eye(6), sizes=[1] * 6)
     failing = DropOuts(Random((1.0, 1.0, 1.0, 0.0, 0.0, 0.0)), Nothing(), quorum=0.7)
     chosen = scheme("clustered-similarity", m=3)
-    run = _Run(task, chosen, 0, STEP, Sgd(), Memory(), Always(), failing)
-    recorder = _Recorder(task, 20, 1, None)
-    for round in range(20):
-        run.play(round, recorder)
-        table = run.memory.latest
-        np.testing.assert_allclose(run.memory.average, table.weighted_sum(np.full(6, 1 / 6)))
-    void = [round for round, cohort in enumerate(recorder.cohorts) if len(cohort) == 0]
+    run, records = started(task, chosen, Sgd(), Memory(), Always(), failing), []
+    for _ in range(20):
+        records.append(run.play())
+        table, memory = run.state.aggregator.latest, run.state.aggregator
+        np.testing.assert_allclose(memory.average, table.weighted_sum(np.full(6, 1 / 6)))
+    void = [record.round for record in records if len(record.cohort) == 0]
     assert 0 < len(void) < 20
     assert run.ledger.of_round(void[0]).messages > 0  # they were asked, and some answered
-    assert run.memory.latest is run.selector.latest()
+    assert run.state.aggregator.latest is chosen.latest(run.state.scheme)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2.5, True, 10**12, "3", None])

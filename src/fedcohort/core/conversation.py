@@ -8,6 +8,7 @@ A scheme *yields* an `Ask` (which signal, of whom), *receives* the answers (rows
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
@@ -116,17 +117,15 @@ Answer: TypeAlias = Callable[[Ask], Array]
 Listener: TypeAlias = Callable[[Ask, Array], None]
 
 
-def converse(
+def questions(
     conversation: T | Conversation[T],
-    answer: Answer | None,
     declared: frozenset[Signal] = frozenset(),
-    listener: Listener | None = None,
     speaker: str = "this scheme",
-) -> T:
-    """Drive a conversation to its end; a plain value is a conversation without questions.
+) -> Conversation[T]:
+    """A conversation with its rules kept; a plain value is a conversation without questions.
 
-    Only declared signals may be asked. Every answer is checked before the scheme sees it:
-    one row per client asked. ``listener`` hears each question with its answer.
+    Only declared signals may be asked, and every answer is checked before the scheme sees it:
+    one row per client asked.
     """
     if not isinstance(conversation, Generator):
         return conversation
@@ -143,15 +142,42 @@ def converse(
                     f"{speaker} asks for '{ask.signal.name}' without declaring it: "
                     "add the signal to `asks` of the class."
                 )
-            rows = _answered(ask, answer, speaker)
-            if listener is not None:
-                listener(ask, rows)
+            rows = np.asarray((yield ask))
+            if rows.ndim == 0 or len(rows) != len(ask.clients):
+                raise BadInput(
+                    f"An answer to '{ask.signal.name}' must have one row per client asked: "
+                    f"{len(ask.clients)} clients, got shape {rows.shape}."
+                )
     finally:
         talk.close()
 
 
-def _answered(ask: Ask, answer: Answer | None, speaker: str) -> Array:
-    """The answers to one question, one row per client asked."""
+def converse(
+    conversation: T | Conversation[T],
+    answer: Answer | None,
+    declared: frozenset[Signal] = frozenset(),
+    listener: Listener | None = None,
+    speaker: str = "this scheme",
+) -> T:
+    """Drive a conversation to its end by a function that answers; see `questions`.
+
+    ``listener`` hears each question with its answer.
+    """
+    talk = questions(conversation, declared, speaker)
+    rows: Any = None
+    with contextlib.closing(talk):
+        while True:
+            try:
+                ask = talk.send(rows)
+            except StopIteration as end:
+                return cast("T", end.value)
+            rows = put(ask, answer, speaker)
+            if listener is not None:
+                listener(ask, rows)
+
+
+def put(ask: Ask, answer: Answer | None, speaker: str) -> Array:
+    """What a transport answers to a question; what it raises says where it was raised."""
     name = ask.signal.name
     if answer is None:
         raise CannotAsk(
@@ -159,16 +185,10 @@ def _answered(ask: Ask, answer: Answer | None, speaker: str) -> Array:
             "pass `ask=`, a function Ask -> array."
         )
     try:
-        rows = np.asarray(answer(ask))
+        return np.asarray(answer(ask))
     except Exception as error:  # whatever the transport raises is raised, with where it was
         error.add_note(f"{speaker} was asking {len(ask.clients)} clients for '{name}'.")
         raise
-    if rows.ndim == 0 or len(rows) != len(ask.clients):
-        raise BadInput(
-            f"An answer to '{name}' must have one row per client asked: "
-            f"{len(ask.clients)} clients, got shape {rows.shape}."
-        )
-    return rows
 
 
 def usable(values: Array) -> Floats:

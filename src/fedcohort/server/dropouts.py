@@ -108,6 +108,8 @@ class DropOutRule(Checked, ABC):
     """Whether the step leans towards clients that answer more often."""
     attempts: int = 0
     """How often a lost draw is made again."""
+    needs_rows: ClassVar[bool] = True
+    """Whether weights are known only once it is known who answered."""
 
     @abstractmethod
     def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
@@ -163,6 +165,7 @@ class Nothing(DropOutRule):
 
     name: ClassVar[str] = "none"
     biased: ClassVar[bool] = True
+    needs_rows: ClassVar[bool] = False
 
     def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
         return answered

@@ -26,15 +26,36 @@ from fedcohort.server.named import named
 
 
 class Estimator(ABC):
-    """Configuration only; what it remembers goes in and comes out."""
+    """Configuration only; what it remembers goes in and comes out.
+
+    Answers come block by block, so that no table of all updates need ever be held: `begin`,
+    `add` for each block, `finish`.
+    """
 
     name: ClassVar[str]
+    needs_rows: ClassVar[bool] = False
+    """Whether single updates must be seen, so that a secure sum does not do."""
 
     @abstractmethod
     def start(self, importance: Floats, dimension: int) -> Any:
         """The memory before the first round."""
 
     @abstractmethod
+    def begin(self, memory: Any, cohort: Cohort, importance: Floats | None = None) -> Any:
+        """An account of nobody's answers yet.
+
+        ``importance`` (n,) is that of the round, where not everyone was available. An empty
+        cohort is a draw like any other: see the module.
+        """
+
+    @abstractmethod
+    def add(self, account: Any, clients: Ints, weights: Floats, updates: Array) -> Any:
+        """The account with the answers (b, d) of some clients, each once."""
+
+    @abstractmethod
+    def finish(self, account: Any, dimension: int) -> tuple[Floats, Any]:
+        """The estimate of sum_i p_i delta_i, and the memory afterwards."""
+
     def direction(
         self,
         memory: Any,
@@ -43,12 +64,14 @@ class Estimator(ABC):
         updates: Array,
         importance: Floats | None = None,
     ) -> tuple[Floats, Any]:
-        """The estimate of sum_i p_i delta_i, and the memory afterwards.
+        """All in one: ``updates`` (k, d) are the answers of ``clients`` (k,).
 
-        ``updates`` (k, d) are the answers of ``clients`` (k,), all members of the cohort; who
-        did not answer counts as unchanged. ``importance`` (n,) is that of the round, where not
-        everyone was available. An empty cohort is a draw like any other: see the module.
+        All are members of the cohort; who did not answer counts as unchanged.
         """
+        account = self.begin(memory, cohort, importance)
+        if len(clients):
+            account = self.add(account, clients, weights_of(cohort, clients), updates)
+        return self.finish(account, updates.shape[1])
 
     def shared(self, memory: Any, latest: Latest | None) -> Any:
         """The same memory with the table of a scheme that keeps the same updates, if it does."""
@@ -77,15 +100,15 @@ class Plain(Estimator):
     def start(self, importance: Floats, dimension: int) -> None:
         return None
 
-    def direction(
-        self,
-        memory: None,
-        cohort: Cohort,
-        clients: Ints,
-        updates: Array,
-        importance: Floats | None = None,
-    ) -> tuple[Floats, None]:
-        return weighted_sum(weights_of(cohort, clients), updates), None
+    def begin(self, memory: None, cohort: Cohort, importance: Floats | None = None) -> None:
+        return None
+
+    def add(self, account: Floats | None, clients: Ints, weights: Floats, updates: Array) -> Floats:
+        moved = weighted_sum(weights, updates)
+        return moved if account is None else account + moved
+
+    def finish(self, account: Floats | None, dimension: int) -> tuple[Floats, None]:
+        return np.zeros(dimension) if account is None else account, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +118,15 @@ class Remembered:
     importance: Floats  # (n,)
     latest: Latest  # (n, d) the last update of every client; zero before it was seen
     average: Floats  # (d,) sum_i p_i y_i, kept up to date
+
+
+@dataclass(frozen=True, eq=False)
+class _Account:
+    """The memory estimator in the middle of a round."""
+
+    memory: Remembered
+    expected: Floats  # (d,) sum_i p_i y_i over those who are there
+    surprise: Floats | None = None  # (d,) sum_i omega_i (delta_i - y_i) so far
 
 
 @dataclass(frozen=True)
@@ -126,33 +158,39 @@ class Memory(Estimator):
     """
 
     name: ClassVar[str] = "memory"
+    needs_rows: ClassVar[bool] = True
 
     def start(self, importance: Floats, dimension: int) -> Remembered:
         table = Latest.nothing(len(importance), dimension)
         return Remembered(importance, table, np.zeros(dimension))
 
-    def direction(
-        self,
-        memory: Remembered,
-        cohort: Cohort,
-        clients: Ints,
-        updates: Array,
-        importance: Floats | None = None,
-    ) -> tuple[Floats, Remembered]:
+    def begin(
+        self, memory: Remembered, cohort: Cohort, importance: Floats | None = None
+    ) -> _Account:
         if cohort.per_sample:
             raise BadInput(
                 "The memory estimator keeps the update of a client, but here a client sends the "
                 "sum over its samples of the round; use the plain estimator."
             )
-        last, p = memory.latest.rows(clients).astype(np.float64), memory.importance
         expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
-        if len(clients) == 0:
-            return expected, memory
-        direction = expected + weighted_sum(weights_of(cohort, clients), updates - last)
+        return _Account(memory, expected)
+
+    def add(self, account: _Account, clients: Ints, weights: Floats, updates: Array) -> _Account:
+        memory = account.memory
+        last, p = memory.latest.rows(clients).astype(np.float64), memory.importance
+        surprise = weighted_sum(weights, updates - last)
+        if account.surprise is not None:
+            surprise = account.surprise + surprise
         # In the precision in which they are kept, so that the average never drifts from them.
         moved = weighted_sum(p[clients], updates.astype(np.float32) - last)
         table = memory.latest.replaced(clients, updates)
-        return direction, Remembered(p, table, memory.average + moved)
+        after = Remembered(p, table, memory.average + moved)
+        return _Account(after, account.expected, surprise)
+
+    def finish(self, account: _Account, dimension: int) -> tuple[Floats, Remembered]:
+        surprise = account.surprise
+        step = account.expected if surprise is None else account.expected + surprise
+        return step, account.memory
 
     def shared(self, memory: Remembered, latest: Latest | None) -> Remembered:
         if not _fits(latest, len(memory.importance), memory):

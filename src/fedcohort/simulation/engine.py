@@ -1,39 +1,56 @@
-"""One run: choose, train, step, observe, record; round after round."""
+"""One run of the simulator: it carries the rounds of `fedcohort.server.rounds`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.algorithms import Algorithm, LocalSgd
 from fedcohort.core.conversation import UPDATE, Ask
+from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.learning import Task
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning import LocalWork, Task
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
-from fedcohort.selector import Selector
-from fedcohort.server import Attendance, Estimator, Optimiser, optimiser
+from fedcohort.server import Estimator, Optimiser, optimiser
 from fedcohort.server import estimator as estimator_by_name
+from fedcohort.server.dropouts import Nothing
+from fedcohort.server.records import Record
+from fedcohort.server.rounds import (
+    FLOAT_BYTES,
+    Arrived,
+    Block,
+    Carrier,
+    Fold,
+    Selection,
+    Setup,
+    State,
+    Train,
+    blocks,
+    moment_of,
+    picture,
+    require,
+    run_round,
+)
 from fedcohort.simulation.availability import Always, Availability
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.fleet import Fleet
-from fedcohort.simulation.trace import Trace, versions
+from fedcohort.trace import Trace, versions
 
-FLOAT_BYTES = 4
-"""A model travels as 32-bit floats."""
 EVALUATED_AT_ONCE = 16
 """Models are kept for this many rounds and evaluated in one wide product."""
 ROUND_LIMIT = 10_000_000
+BLOCK_BYTES = 2**28
+"""Updates are folded in blocks of this size: a large cohort is never held as one table."""
 
 Progress = Callable[[int, float], None]
 """Hears of every evaluation: rounds done, latest accuracy."""
@@ -50,6 +67,7 @@ def simulate(
     estimator: Estimator | str | None = None,
     availability: Availability | None = None,
     dropouts: DropOuts | None = None,
+    algorithm: Algorithm | None = None,
     evaluate_every: int = 1,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -76,6 +94,8 @@ def simulate(
     dropouts
         Who of the chosen does not answer, and what the server does about it; all answer by
         default.
+    algorithm
+        What a chosen client does, from `fedcohort.algorithms`; plain SGD by default.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
     progress
@@ -91,20 +111,20 @@ def simulate(
     """
     check_rounds("rounds", rounds)
     check_rounds("evaluate_every", evaluate_every)
-    run = _Run(
-        task,
+    setup = Setup(
         as_scheme(scheme),
         checked_seed(seed, "simulate"),
-        work or LocalWork(),
         optimiser(server),
         estimator_by_name(estimator),
-        availability or Always(),
-        dropouts,
+        Nothing() if dropouts is None else dropouts.rule,
+        0.0 if dropouts is None else dropouts.quorum,
+        algorithm or LocalSgd(),
     )
+    run = Simulation(task, setup, work or LocalWork(), availability or Always(), dropouts)
     recorder = _Recorder(task, rounds, evaluate_every, progress)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
-        for round in range(rounds):
-            run.play(round, recorder)
+        for _ in range(rounds):
+            recorder.add(run.play(), run.state.theta)
     return recorder.trace(run, {**(settings or {}), "rounds": rounds})
 
 
@@ -115,95 +135,101 @@ def check_rounds(name: str, value: object) -> None:
 
 
 @dataclass
-class _Run:
-    """The moving parts of a run: the model, the selector, what the server remembers."""
+class SimulatedCarrier(Carrier):
+    """Clients of a task in one round: they answer at once, and train when they are folded."""
+
+    fleet: Fleet
+    scheme: Scheme[Any]
+    up: Ints | None
+    """Who answers of those who are invited; None for everyone."""
+    law: Design | None = None
+    chosen_at: float = 0.0
+
+    name: ClassVar[str] = "the simulator"
+
+    def ask(self, ask: Ask) -> Array:
+        return self.fleet.answer(ask)
+
+    def chosen(self, selection: Selection) -> None:
+        self.law, self.chosen_at = selection.law, time.perf_counter()
+
+    def train(self, train: Train) -> Arrived:
+        asked = train.clients
+        return Arrived(asked if self.up is None else np.intersect1d(asked, self.up))
+
+    def answers(self, fold: Fold) -> Iterator[Block]:
+        cohort, fleet = fold.cohort, self.fleet
+        signals = [signal for signal in self.scheme.listens if signal != UPDATE]
+        for some in blocks(cohort.clients, 8 * fleet.task.dimension, BLOCK_BYTES):
+            part = replace(
+                cohort,
+                clients=cohort.clients[some],
+                weights=cohort.weights[some],
+                draws=cohort.draws[some],
+                reserve=None,
+            )
+            updates, counted = fleet.sent(part)
+            if not np.isfinite(updates).all():
+                raise BadInput(
+                    f"Training diverged in round {fleet.round} ({self.scheme.name}): an update is "
+                    "not finite. Lower 'lr' or 'eta_g'."
+                )
+            heard = {signal.name: fleet.answer(Ask(signal, part.clients)) for signal in signals}
+            weighed = counted.weights if cohort.per_sample else None
+            yield Block(part.clients, updates, heard, {}, weighed)
+            fleet.forget(part.clients)
+
+
+@dataclass
+class Simulation:
+    """A run that goes on round by round."""
 
     task: Task
-    scheme: Scheme[Any]
-    seed: int
+    setup: Setup
     work: LocalWork
-    server: Optimiser
-    estimator: Estimator
     availability: Availability
     dropouts: DropOuts | None
 
     def __post_init__(self) -> None:
-        task = self.task
-        self.theta = np.asarray(task.initial(self.seed), dtype=np.float64)
-        self.inertia = self.server.start(task.dimension)
-        self.federation = federation_of(task)
-        self.memory = self.estimator.start(self.federation.importance, task.dimension)
-        self.attendance = Attendance.of(len(self.federation))
-        self.ledger = Ledger(model_bytes=FLOAT_BYTES * task.dimension)
-        self.selector = Selector(self.scheme, self.federation, self.seed, ledger=self.ledger)
+        require(self.setup, SimulatedCarrier)
+        theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
+        self.state = State.first(self.setup, federation_of(self.task), theta)
+        self.ledger = Ledger(model_bytes=FLOAT_BYTES * self.task.dimension)
+        self.law: Design | None = None  # that the last cohort came from
 
-    def play(self, round: int, recorder: _Recorder) -> None:
+    def play(self) -> Record:
         """One round."""
-        started = time.perf_counter()
-        weather = stream(self.seed, "availability", round)
-        there = self.availability.available(len(self.federation), round, weather)
-        latency = self.availability.latency(len(self.federation), round, weather)
-        fleet = Fleet(self.task, self.work, self.seed, round, self.theta)
-        cohort, void = self.selector.select(there, fleet.answer, latency), False
+        started, state, setup = time.perf_counter(), self.state, self.setup
+        n, round = len(state.federation), state.round
+        weather = stream(setup.seed, "availability", round)
+        there = self.availability.available(n, round, weather)
+        latency = self.availability.latency(n, round, weather)
+        moment = moment_of(state, there, latency)
+        fleet = Fleet(self.task, self.work, setup.seed, round, state.theta)
+        up = None
         if self.dropouts is not None:
-            cohort, self.attendance, void = self.dropouts.survived(
-                self.selector, cohort, self.attendance
-            )
-        chosen = time.perf_counter()
-        updates, counted = self._sent(fleet, cohort)
-        here = self.federation.among(there)
-        if len(here.present):
-            # What a client sent in a void round is remembered, as the scheme remembers it.
-            direction, self.memory = self.estimator.direction(
-                self.memory,
-                cohort,
-                cohort.clients,
-                updates,
-                None if there is None else here.importance,
-            )
-            if not void:  # an empty draw is no void round
-                self.theta, self.inertia = self.server.step(self.theta, direction, self.inertia)
-        self.selector.observe(Replies(cohort.clients, self._overheard(fleet, cohort, updates)))
-        self.memory = self.estimator.shared(self.memory, self.selector.latest())
-        took = chosen - started, time.perf_counter() - chosen
-        n_there = len(self.federation) if there is None else len(there)
-        recorder.record(round, Cohort.empty() if void else counted, self.theta, n_there, took)
-
-    def _sent(self, fleet: Fleet, cohort: Cohort) -> tuple[Array, Cohort]:
-        """(k, d) what a cohort sends, and what it counted for; see `Fleet.sent`."""
-        if len(cohort) == 0:
-            return np.empty((0, self.task.dimension)), cohort
-        updates, counted = fleet.sent(cohort)
-        if not np.isfinite(updates).all():
-            raise BadInput(
-                f"Training diverged in round {fleet.round} ({self.scheme.name}): an update is not "
-                "finite. Lower 'lr' or 'eta_g'."
-            )
-        return updates, counted
-
-    def _overheard(self, fleet: Fleet, cohort: Cohort, updates: Array) -> dict[str, Array]:
-        """The signals that come with the training replies at no extra message."""
-        if len(cohort) == 0:
-            return {signal.name: np.empty(0) for signal in self.scheme.listens}
-        return {
-            signal.name: updates
-            if signal.name == UPDATE.name
-            else fleet.answer(Ask(signal, cohort.clients))
-            for signal in self.scheme.listens
-        }
+            silence = stream(setup.seed, "dropouts", round)
+            up = self.dropouts.answering.available(n, round, silence)
+        carrier = SimulatedCarrier(fleet, setup.scheme, up)
+        self.state, record = run_round(setup, state, moment, carrier, self.ledger)
+        self.law = carrier.law
+        took = carrier.chosen_at - started, time.perf_counter() - carrier.chosen_at
+        return replace(record, seconds=took)
 
     def settings(self) -> dict[str, Any]:
         """All that decides the run."""
+        setup = self.setup
         return {
-            "scheme": self.scheme.name,
-            "parameters": dict(self.scheme.parameters),
+            "scheme": setup.scheme.name,
+            "parameters": dict(setup.scheme.parameters),
             "task": self.task.name,
             "work": asdict(self.work),
-            "server": {"name": self.server.name, **self.server.parameters},
-            "estimator": self.estimator.name,
+            "server": {"name": setup.optimiser.name, **setup.optimiser.parameters},
+            "estimator": setup.aggregator.name,
+            "algorithm": {"name": setup.algorithm.name, **setup.algorithm.parameters},
             "availability": {"name": self.availability.name, **asdict(self.availability)},  # type: ignore[call-overload]
             "dropouts": None if self.dropouts is None else self.dropouts.settings(),
-            "seed": self.seed,
+            "seed": setup.seed,
             "versions": versions(),
         }
 
@@ -225,29 +251,18 @@ class _Recorder:
     every: int
     progress: Progress | None
     waiting: list[tuple[int, Floats]] = field(default_factory=list)
-    cohorts: list[Cohort] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.curves = np.full((3, self.rounds), np.nan)  # train loss, test loss, accuracy
-        self.weight_sum = np.zeros(self.rounds)
-        self.classes = np.full(self.rounds, -1, dtype=np.int64)
-        self.available = np.zeros(self.rounds, dtype=np.int64)
-        self.seconds = np.zeros((self.rounds, 3))
+        self.seconds = np.zeros(self.rounds)  # of evaluation
 
-    def record(
-        self, round: int, cohort: Cohort, theta: Floats, available: int, took: tuple[float, float]
-    ) -> None:
-        """Note a round."""
-        self.cohorts.append(cohort)
-        self.weight_sum[round] = cohort.weights.sum()
-        self.available[round] = available
-        self.seconds[round, :2] = took
-        histograms = self.task.label_histograms
-        if histograms is not None:
-            self.classes[round] = np.count_nonzero(histograms[cohort.clients].sum(axis=0))
-        last = round == self.rounds - 1
-        if (round + 1) % self.every == 0 or last:
-            self.waiting.append((round, theta))
+    def add(self, record: Record, theta: Floats) -> None:
+        """Note a round and the model after it."""
+        self.records.append(record)
+        last = record.round == self.rounds - 1
+        if (record.round + 1) % self.every == 0 or last:
+            self.waiting.append((record.round, theta))
         if len(self.waiting) >= EVALUATED_AT_ONCE or last:
             self._evaluate()
 
@@ -258,55 +273,24 @@ class _Recorder:
         rounds = [round for round, _ in self.waiting]
         found = self.task.evaluate(np.stack([theta for _, theta in self.waiting]))
         self.curves[:, rounds] = found.train_loss, found.test_loss, found.accuracy
-        self.seconds[rounds, 2] = (time.perf_counter() - started) / len(rounds)
+        self.seconds[rounds] = (time.perf_counter() - started) / len(rounds)
         self.waiting.clear()
         if self.progress is not None:
             self.progress(rounds[-1] + 1, float(found.accuracy[-1]))
 
-    def trace(self, run: _Run, settings: Mapping[str, Any]) -> Trace:
+    def trace(self, run: Simulation, settings: Mapping[str, Any]) -> Trace:
         """The finished record."""
-        costs = run.ledger.per_round(self.rounds)
         histograms = self.task.label_histograms
-        return Trace(
-            settings={**run.settings(), **settings},
-            ledger=_ledger_rows(run.ledger),
-            train_loss=self.curves[0],
-            test_loss=self.curves[1],
-            accuracy=self.curves[2],
-            weight_sum=self.weight_sum,
-            classes=self.classes,
-            available=self.available,
-            messages=costs[:, 0],
-            bytes_down=costs[:, 1],
-            bytes_up=costs[:, 2],
+        disclosures = run.setup.scheme.disclosures(self.rounds)
+        return Trace.from_records(
+            {**run.settings(), **settings, "disclosures": disclosures},
+            self.records,
+            curves=self.curves,
             seconds=self.seconds,
-            cohort_ends=np.cumsum([len(cohort) for cohort in self.cohorts]),
-            cohort_clients=_joined([cohort.clients for cohort in self.cohorts]),
-            cohort_weights=np.concatenate([cohort.weights for cohort in self.cohorts]),
-            cohort_draws=_joined([cohort.draws for cohort in self.cohorts]),
-            importance=run.federation.importance,
+            importance=run.state.federation.importance,
             sizes=self.task.sizes,
-            label_histograms=np.empty((len(self.task.sizes), 0), dtype=np.int64)
-            if histograms is None
-            else histograms,
-            client_losses=self.task.client_losses(run.theta[None])[0],
-            model=run.theta,
-            pictures=run.selector.picture(),
+            label_histograms=histograms,
+            client_losses=self.task.client_losses(run.state.theta[None])[0],
+            model=run.state.theta,
+            pictures=picture(run.setup, run.state, run.law),
         )
-
-
-def _joined(parts: list[Ints]) -> Ints:
-    return np.concatenate(parts).astype(np.int64, copy=False)
-
-
-def _ledger_rows(ledger: Ledger) -> tuple[Mapping[str, Any], ...]:
-    says, spent = ledger.disclosures(), ledger.epsilons()
-    return tuple(
-        {
-            "purpose": purpose,
-            **cost._asdict(),
-            "discloses": says[purpose],
-            "epsilon": spent.get(purpose),
-        }
-        for purpose, cost in ledger.by_purpose().items()
-    )

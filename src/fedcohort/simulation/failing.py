@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import numpy as np
-
-from fedcohort.core.cohort import Cohort
 from fedcohort.core.parameters import Checked, Real
-from fedcohort.core.streams import stream
-from fedcohort.selector import Selector
-from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw, complete
+from fedcohort.server.dropouts import DropOutRule, Redraw
 from fedcohort.simulation.availability import Availability
-
-
-class Survived(NamedTuple):
-    """A simulated round after its drop-outs."""
-
-    cohort: Cohort
-    attendance: Attendance
-    void: bool
-    """Whether too few answered for a step."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +42,3 @@ class DropOuts(Checked):
             "rule": {"name": rule.name, "attempts": rule.attempts},
             "quorum": self.quorum,
         }
-
-    def survived(self, selector: Selector, cohort: Cohort, attendance: Attendance) -> Survived:
-        """Those who answered, as the selector is told, and what is learnt of attendance."""
-        round, n = selector.round, len(selector.federation)
-        up = self.answering.available(n, round, stream(selector.seed, "dropouts", round))
-        ended = complete(
-            self.rule,
-            cohort,
-            selector.law,
-            attendance,
-            lambda asked: asked if up is None else np.intersect1d(asked, up),
-            stream(selector.seed, "replace", round),
-        )
-        selector.amend(ended.cohort)
-        return Survived(ended.cohort, ended.attendance, ended.void(self.quorum))

@@ -68,6 +68,11 @@ class Fleet:
             self._trained.update(zip(new.tolist(), self._train(new), strict=True))
         return np.stack([self._trained[i] for i in clients.tolist()])
 
+    def forget(self, clients: Ints) -> None:
+        """Let go of updates that have been folded."""
+        for client in clients.tolist():
+            self._trained.pop(client, None)
+
     def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
         return self.task.updates(self.theta, clients, self.work, self._rngs(clients), data_rate)
 

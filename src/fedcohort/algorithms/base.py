@@ -1,0 +1,104 @@
+"""A local algorithm: what a chosen client does with the model, and what the server keeps for it.
+
+An algorithm does not enter the inner loop of training. It hands the trainer a `LocalRule`, which
+every trainer implements, and afterwards says what goes back beside the update::
+
+    rule      what to train with: step size, proximal term, a drift added to every gradient
+    report    after training: payloads for the server, and what the client remembers
+    step      on the server, after the round: what it makes of the payloads
+
+A *payload* has a role. An ``estimate`` is weighed like the update, by omega: its sum estimates
+sum_i p_i x_i. A ``tally`` is counted by importance p, once for every client whose memory changed,
+so that the server's sum stays exactly the sum over the clients whatever the cohort.
+
+What a client remembers is *proposed* with its update and kept only once the server has said that
+the round counted; see `fedcohort.server.rounds`. So a lost report, a void round or a crash leaves
+client and server in agreement.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from fedcohort.core.parameters import Checked
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning.work import LocalWork
+
+Rows = Mapping[str, Array]
+"""Named tables (k, d), one row per client."""
+Vectors = Mapping[str, Floats]
+"""Named vectors (d,) of the server."""
+
+
+class Payload(NamedTuple):
+    """What goes up beside the update: a vector (d,) per client, and how it is counted."""
+
+    name: str
+    role: Literal["estimate", "tally"]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRule:
+    """What a trainer makes its steps by.
+
+    ``theta - lr * (g + decay * theta + mu * (theta - theta_0) + drift)``: step size, decay and mu
+    stand in ``work``, ``drift`` is (k, d), a row per client, or None.
+    """
+
+    work: LocalWork
+    drift: Array | None = None
+
+
+class Algorithm(Checked, ABC):
+    """Configuration only; what server and clients remember goes in and comes out.
+
+    Class attributes
+    ----------------
+    keeps_server
+        Vectors (d,) of the server, sent down with the model; zero before the first round.
+    keeps_client
+        Vectors (d,) that every client remembers; zero before it first trains.
+    payloads
+        What goes up beside the update.
+    """
+
+    name: ClassVar[str]
+    keeps_server: ClassVar[tuple[str, ...]] = ()
+    keeps_client: ClassVar[tuple[str, ...]] = ()
+    payloads: ClassVar[tuple[Payload, ...]] = ()
+
+    @property
+    def stateful(self) -> bool:
+        """Whether clients remember something from round to round."""
+        return bool(self.keeps_client)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def start(self, dimension: int) -> dict[str, Floats]:
+        """What the server knows before the first round."""
+        return {name: np.zeros(dimension) for name in self.keeps_server}
+
+    def rule(self, work: LocalWork, server: Vectors, kept: Rows) -> LocalRule:
+        """What these clients train with."""
+        return LocalRule(work)
+
+    def report(
+        self, work: LocalWork, server: Vectors, kept: Rows, updates: Array, steps: Ints
+    ) -> tuple[Rows, Rows]:
+        """After training: the payloads, and what the clients propose to remember.
+
+        ``updates`` (k, d), ``steps`` (k,) how many steps each client made.
+        """
+        return {}, {}
+
+    def step(self, server: Vectors, sums: Vectors) -> dict[str, Floats]:
+        """What the server knows after a round; ``sums`` has one vector per payload."""
+        return dict(server)

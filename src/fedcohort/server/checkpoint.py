@@ -1,0 +1,145 @@
+"""Selections and states as headers and arrays, to be kept by `fedcohort.core.store`.
+
+What is written of a `Selection` is the cohort and the answers that the scheme heard; its law is
+found again from them (`fedcohort.server.rounds.replayed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core import store
+from fedcohort.core.cohort import Cohort, Reserve
+from fedcohort.core.conversation import Ask
+from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation
+from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.types import Array
+from fedcohort.server.rounds import Heard, Selection, Setup, State
+
+Packed = tuple[dict[str, Any], dict[str, Array]]
+"""A header of plain values, and arrays by name."""
+
+
+def pack_selection(selection: Selection) -> Packed:
+    """A selection without its law."""
+    cohort, moment = selection.cohort, selection.moment
+    header: dict[str, Any] = {
+        "round": selection.round,
+        "data_rate": cohort.data_rate,
+        "per_sample": cohort.per_sample,
+        "heard": [[h.ask.signal.name, dict(h.ask.settings)] for h in selection.heard],
+    }
+    parts = {
+        "cohort.clients": cohort.clients,
+        "cohort.weights": cohort.weights,
+        "cohort.draws": cohort.draws,
+        "moment.available": moment.available,
+        "moment.latency": moment.latency,
+    }
+    if cohort.reserve is not None:
+        parts |= store.pack(cohort.reserve, "cohort.reserve.")[1]
+    for number, heard in enumerate(selection.heard):
+        parts |= {f"heard.{number}.clients": heard.ask.clients, f"heard.{number}.rows": heard.rows}
+    return header, {name: array for name, array in parts.items() if array is not None}
+
+
+def unpack_selection(
+    scheme: Scheme[Any], header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> Selection:
+    """What `pack_selection` took apart, for the scheme that asked."""
+    signals = {signal.name: signal for signal in scheme.asks}
+    heard = tuple(
+        Heard(
+            Ask(signals[name], arrays[f"heard.{number}.clients"], settings),
+            arrays[f"heard.{number}.rows"],
+        )
+        for number, (name, settings) in enumerate(header["heard"])
+    )
+    clients, weights, draws = (arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws"))
+    kept = "cohort.reserve.clients" in arrays
+    reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.") if kept else None
+    cohort = Cohort(clients, weights, draws, header["data_rate"], header["per_sample"], reserve)
+    here, takes = arrays.get("moment.available"), arrays.get("moment.latency")
+    return Selection(header["round"], Moment(header["round"], here, takes), cohort, None, heard)
+
+
+def pack_choosing(setup: Setup, state: State) -> Packed:
+    """Of a state, what choosing needs: scheme, seed, round, clients, what the scheme remembers."""
+    federation = state.federation
+    arrays: dict[str, Array] = {"federation.parts": federation.shares.parts}
+    if federation.sizes is not None:
+        arrays["federation.sizes"] = federation.sizes
+    header: dict[str, Any] = {
+        "scheme": setup.scheme.name,
+        "parameters": dict(setup.scheme.parameters),
+        "seed": str(setup.seed),
+        "round": state.round,
+        "ids": _storable_ids(federation.ids),
+        "state": None,
+    }
+    if state.scheme is not None:
+        header["state"], more = store.pack(state.scheme, "state.")
+        arrays |= more
+    return header, arrays
+
+
+def unpack_choosing(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> State:
+    """What `pack_choosing` took apart; the model is empty."""
+    federation = Federation.restored(
+        arrays["federation.parts"], arrays.get("federation.sizes"), header["ids"]
+    )
+    known: Any = None
+    if header["state"] is not None:
+        known = store.unpack(setup.scheme.State, header["state"], arrays, "state.")
+    first = State.first(setup, federation, np.empty(0))
+    return replace(first, round=header["round"], scheme=known)
+
+
+def pack_state(setup: Setup, state: State) -> Packed:
+    """A whole state; a table that the scheme keeps too is written once."""
+    header, arrays = pack_choosing(setup, state)
+    latest = None if state.scheme is None else setup.scheme.latest(state.scheme)
+    parts = {
+        "optimiser": state.optimiser,
+        "aggregator": setup.aggregator.lean(state.aggregator, latest),
+        "attendance": state.attendance,
+    }
+    for name, part in parts.items():
+        if part is not None:
+            header[name], more = store.pack(part, f"{name}.")
+            arrays |= more
+    arrays |= {f"algorithm.{name}": array for name, array in state.algorithm.items()}
+    return header, {**arrays, "theta": state.theta, "counted": state.counted}
+
+
+def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> State:
+    """What `pack_state` took apart."""
+    state = unpack_choosing(setup, header, arrays)
+    state = replace(
+        State.first(setup, state.federation, arrays["theta"]),
+        round=state.round,
+        scheme=state.scheme,
+    )
+    found: dict[str, Any] = {
+        name: store.unpack(type(getattr(state, name)), header[name], arrays, f"{name}.")
+        for name in ("optimiser", "aggregator", "attendance")
+        if getattr(state, name) is not None
+    }
+    latest = None if state.scheme is None else setup.scheme.latest(state.scheme)
+    if "aggregator" in found:
+        found["aggregator"] = setup.aggregator.shared(found["aggregator"], latest)
+    server = {name: arrays[f"algorithm.{name}"] for name in state.algorithm}
+    return replace(state, **found, algorithm=server, counted=arrays["counted"])
+
+
+def _storable_ids(ids: Sequence[Any]) -> list[Any] | int:
+    if isinstance(ids, range):
+        return len(ids)
+    if not all(isinstance(name, int | str) for name in ids):
+        raise BadInput("Client ids must be ints or strings to be saved.")
+    return list(ids)

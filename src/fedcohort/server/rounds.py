@@ -1,0 +1,597 @@
+"""A round is a conversation that ends in a model.
+
+Three generators over what does not change (`Setup`) and what does (`State`)::
+
+    choose    the scheme's questions; ends in a `Selection`: a cohort, and the law it came from
+    settle    invitations to train, replacements for those who do not answer; ends in `Settled`
+    fold      the answers, block by block; ends in the next `State` and the `Record` of the round
+
+They yield what they want sent, receive what came back, and do no input or output: a `Carrier`
+does that, be it the simulator, Flower or another framework. So the step, void rounds, memory,
+attendance, replacements, optimiser and costs are written here and nowhere else.
+
+Two values are durable: the `Selection` before anybody is invited, and the `State` after the step.
+Generators are never saved; a resumed round starts at `settle` with the `Selection` it had, whose
+law is found again by playing the scheme's conversation from the answers kept in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedcohort.algorithms.base import Algorithm
+from fedcohort.algorithms.sgd import LocalSgd
+from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.conversation import UPDATE, Ask, questions
+from fedcohort.core.design import Design
+from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.federation import Federation, checked_positions
+from fedcohort.core.latest import fits
+from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.ledger import Ledger
+from fedcohort.server import dropouts
+from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
+from fedcohort.server.estimators import Estimator, Plain
+from fedcohort.server.optimisers import Inertia, Optimiser, Sgd
+from fedcohort.server.records import Record
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What does not change during a run."""
+
+    scheme: Scheme[Any]
+    seed: int
+    optimiser: Optimiser = field(default_factory=Sgd)
+    aggregator: Estimator = field(default_factory=Plain)
+    dropouts: DropOutRule = field(default_factory=Redraw)
+    quorum: float = 0.0
+    """The share of the draws that must be answered; below it the round is void."""
+    algorithm: Algorithm = field(default_factory=LocalSgd)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a run knows between two rounds."""
+
+    round: int  # how many are over
+    federation: Federation
+    scheme: Any  # what the scheme remembers; None before its first question
+    theta: Floats  # (d,) the model
+    optimiser: Inertia
+    aggregator: Any
+    attendance: Attendance
+    algorithm: Mapping[str, Floats]  # what the server keeps for the local algorithm
+    counted: Ints  # (n,) the last round in which each client's answer counted; -1 for never
+
+    @classmethod
+    def first(cls, setup: Setup, federation: Federation, theta: Floats) -> State:
+        """Before the first round."""
+        n, dimension = len(federation), len(theta)
+        return cls(
+            0,
+            federation,
+            None,
+            theta,
+            setup.optimiser.start(dimension),
+            setup.aggregator.start(federation.importance, dimension),
+            Attendance.of(n),
+            setup.algorithm.start(dimension),
+            np.full(n, -1, dtype=np.int64),
+        )
+
+
+class Heard(NamedTuple):
+    """A question and its answers, as they came."""
+
+    ask: Ask
+    rows: Array
+
+
+class Answers(NamedTuple):
+    """What a carrier may give instead of plain rows: also what went over the wire."""
+
+    rows: Array
+    sent: Ints
+    """A client for every message that went out."""
+    heard: int
+    """How many answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Who was chosen in a round, and how that came about.
+
+    Parameters
+    ----------
+    round
+        Which.
+    moment
+        Who could take part.
+    cohort
+        The clients and their weights.
+    law
+        What the cohort was drawn from; None where there is none.
+    heard
+        The answers to the scheme's questions: from them the law is found again.
+    """
+
+    round: int
+    moment: Moment
+    cohort: Cohort
+    law: Design | None = None
+    heard: tuple[Heard, ...] = ()
+
+    @property
+    def deserted(self) -> bool:
+        """Whether nobody was there to be chosen: not a draw of nobody."""
+        return self.moment.available is not None and len(self.moment.available) == 0
+
+
+class Train(NamedTuple):
+    """Invite these clients; `Arrived` is expected back."""
+
+    clients: Ints
+    cohort: Cohort
+    """What they are asked: the share of the data, what counts. Not everybody is a member."""
+    replacing: bool
+    """Whether they stand in for others."""
+
+
+class Arrived(NamedTuple):
+    """Who answered; their updates come when they are folded."""
+
+    clients: Ints
+    sent: Ints | None = None
+    """A client for every invitation that went out, where that is not everybody once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A round of which it is known who counts, and how much."""
+
+    selection: Selection
+    cohort: Cohort  # after drop-outs
+    attendance: Attendance
+    filled: float
+    void: bool
+    sent: Ints  # a client for every invitation
+
+
+class Fold(NamedTuple):
+    """Give the answers of these clients, block by block: an iterable of `Block` is expected."""
+
+    cohort: Cohort
+    listens: frozenset[str]
+    """Names of the signals that the scheme reads off the answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The answers of some clients of a cohort."""
+
+    clients: Ints  # (b,) each once
+    updates: Array  # (b, d)
+    heard: Mapping[str, Array] = field(default_factory=dict)
+    """What the scheme listens to beside updates: rows (b, ...) by signal."""
+    payloads: Mapping[str, Array] = field(default_factory=dict)
+    """What the local algorithm sends: rows (b, d) by name."""
+    counted: Floats | None = None
+    """(b,) what mean updates counted for, where answers count per sample and that is known."""
+
+
+class Carrier:
+    """What brings questions and invitations to clients, and what it is able to do.
+
+    Class attributes
+    ----------------
+    name
+        As in an error sentence.
+    rows
+        Whether the server sees single answers; False for secure sums.
+    again
+        Whether more clients can be invited within a round.
+    payloads
+        Whether more than the model and its update can travel.
+    """
+
+    name: ClassVar[str]
+    rows: ClassVar[bool] = True
+    again: ClassVar[bool] = True
+    payloads: ClassVar[bool] = True
+
+    def ask(self, ask: Ask) -> Array | Answers:
+        """One row per client asked."""
+        raise BadInput(f"{self.name} cannot put questions to clients.")
+
+    def chosen(self, selection: Selection) -> None:
+        """Make a selection durable: nobody has been invited yet."""
+
+    def train(self, train: Train) -> Arrived:
+        """Invite clients."""
+        raise BadInput(f"{self.name} cannot invite clients within a round.")
+
+    def answers(self, fold: Fold) -> Iterable[Block]:
+        """What those who answered have sent."""
+        raise BadInput(f"{self.name} does not show single answers.")
+
+
+def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
+    """Refuse, before the first round, what a carrier cannot do."""
+    name, scheme = carrier.name, setup.scheme
+    if not carrier.rows:
+        listens = ", ".join(sorted(signal.name for signal in scheme.listens))
+        if listens:
+            raise BadInput(f"{name} keeps no single update: {scheme.name} listens to {listens}.")
+        if setup.aggregator.needs_rows:
+            raise BadInput(
+                f"{name} keeps no single update, which the aggregator '{setup.aggregator.name}' "
+                "needs; use 'plain'."
+            )
+        if setup.dropouts.needs_rows:
+            raise BadInput(
+                f"With {name} weights are fixed before training, so drop-outs cannot be made up "
+                f"for by '{setup.dropouts.name}'; use 'none'."
+            )
+    if not carrier.again and setup.dropouts.attempts:
+        raise BadInput(
+            f"{name} cannot invite replacements within a round: use the drop-out rule 'hajek' or "
+            f"'none' instead of '{setup.dropouts.name}'."
+        )
+    if not carrier.payloads and (setup.algorithm.payloads or setup.algorithm.stateful):
+        raise BadInput(
+            f"{name} carries the model and its update only, but the local algorithm "
+            f"'{setup.algorithm.name}' sends more; use 'sgd' or 'fedprox'."
+        )
+
+
+def moment_of(
+    state: State, available: ArrayLike | None = None, latency: ArrayLike | None = None
+) -> Moment:
+    """When a cohort is chosen: who is there, and how long a round takes each client."""
+    n = len(state.federation)
+    here = None if available is None else checked_positions(available, n, "available")
+    takes = None if latency is None else checked_latency(latency, n)
+    return Moment(state.round, here, takes)
+
+
+def picture(setup: Setup, state: State, law: Design | None) -> dict[str, Array]:
+    """What there is to show: what the scheme knows now, and the strata last drawn from."""
+    strata = {} if law is None else law.picture()
+    return strata if state.scheme is None else {**strata, **setup.scheme.picture(state.scheme)}
+
+
+# -- choosing --------------------------------------------------------------------------------
+
+Choosing: TypeAlias = Generator[Ask, Any, T]
+
+
+def _asked(
+    setup: Setup, round: int, conversation: Any, ledger: Ledger, heard: list[Heard]
+) -> Choosing[Any]:
+    """A conversation of the scheme; its questions are booked, its answers kept."""
+    talk = questions(conversation, setup.scheme.asks, setup.scheme.name)
+    rows: Any = None
+    try:
+        while True:
+            ask = talk.send(rows)
+            told = yield ask
+            found = told if isinstance(told, Answers) else Answers(told, ask.clients, -1)
+            rows = np.asarray(found.rows)
+            ledger.asked(round, ask, rows, found.sent, found.heard)
+            heard.append(Heard(ask, rows))
+    except StopIteration as end:
+        return end.value
+    except Exception as error:
+        when = "before the first round" if round < 0 else f"round {round}"
+        error.add_note(f"This was {when}.")
+        raise
+
+
+def begin(setup: Setup, state: State, ledger: Ledger) -> Choosing[State]:
+    """Let the scheme ask what it must know beforehand; nothing is asked a second time."""
+    if state.scheme is not None:
+        return state
+    opening = setup.scheme.start(state.federation, stream(setup.seed, "start"))
+    known = yield from _asked(setup, -1, opening, ledger, [])
+    return replace(state, scheme=known)
+
+
+def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) -> Choosing[State]:
+    """Go on with another federation: clients came, left, or changed their size.
+
+    Clients are recognised by their ids.
+    """
+    old = {name: i for i, name in enumerate(state.federation.ids)}
+    came_from = np.array([old.get(name, -1) for name in federation.ids], dtype=np.int64)
+    known = state.scheme
+    if known is not None:
+        rng = stream(setup.seed, "adapt", state.round)
+        adapted = setup.scheme.adapt(known, federation, came_from, rng)
+        known = yield from _asked(setup, state.round, adapted, ledger, [])
+    latest = None if known is None else setup.scheme.latest(known)
+    return replace(
+        state,
+        federation=federation,
+        scheme=known,
+        attendance=state.attendance.moved(came_from),
+        aggregator=setup.aggregator.moved(
+            state.aggregator, federation.importance, came_from, latest
+        ),
+        counted=np.where(came_from < 0, -1, state.counted[came_from]),
+    )
+
+
+def choose(
+    setup: Setup, state: State, moment: Moment, ledger: Ledger
+) -> Choosing[tuple[State, Selection]]:
+    """The cohort of a round; the state comes back as the scheme begins with it."""
+    federation = state.federation.among(moment.available)
+    if len(federation.present) == 0:
+        return state, Selection(state.round, moment, Cohort.empty())
+    state = yield from begin(setup, state, ledger)
+    rng = stream(setup.seed, "select", state.round)
+    heard: list[Heard] = []
+    talk = setup.scheme.select(state.scheme, federation, moment, rng)
+    ending = yield from _asked(setup, state.round, talk, ledger, heard)
+    law = ending if isinstance(ending, Design) else None
+    return state, Selection(state.round, moment, drawn(ending, rng), law, tuple(heard))
+
+
+def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
+    """A selection that was kept without its law, with it: the same answers give the same law.
+
+    Should another version of the scheme choose others now, the cohort that was written down
+    counts, and it has no law.
+    """
+    answers = iter(selection.heard)
+    try:
+        talk = choose(setup, state, selection.moment, Ledger())
+        ask = next(talk)
+        while True:
+            known = next(answers, None)
+            if known is None or known.ask.signal != ask.signal:
+                return selection
+            ask = talk.send(known.rows)
+    except StopIteration as end:
+        again: Selection = end.value[1]
+    except BadInput:
+        return selection
+    return again if again.cohort == selection.cohort else selection
+
+
+# -- training --------------------------------------------------------------------------------
+
+
+def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train, Arrived, Settled]:
+    """Invite the cohort, and others for those who do not answer."""
+    rng = stream(setup.seed, "replace", selection.round)
+    cohort, law = selection.cohort, selection.law
+    talk = dropouts.settle(setup.dropouts, cohort, law, state.attendance, rng)
+    sent: list[Ints] = []
+    clients = next(talk)
+    while True:
+        arrived = yield Train(clients, cohort, bool(sent))
+        sent.append(clients if arrived.sent is None else arrived.sent)
+        try:
+            clients = talk.send(arrived.clients)
+        except StopIteration as end:
+            ended: dropouts.Completed = end.value
+            break
+    void = selection.deserted or ended.void(setup.quorum)
+    return Settled(
+        selection, ended.cohort, ended.attendance, ended.filled, void, np.concatenate(sent)
+    )
+
+
+def fold(
+    setup: Setup, state: State, settled: Settled, ledger: Ledger
+) -> Generator[Fold, Iterable[Block], tuple[State, Record]]:
+    """Weigh the answers, take the step, and let the scheme observe."""
+    cohort, selection = settled.cohort, settled.selection
+    there = selection.moment.available
+    here = None if there is None else state.federation.among(there).importance
+    listens = frozenset(signal.name for signal in setup.scheme.listens)
+    pile = _Pile(setup, state, cohort, here, listens)
+    if len(cohort):
+        for block in (yield Fold(cohort, listens)):
+            pile.add(block)
+    # What a client sent in a void round is remembered, as the scheme remembers it.
+    direction, remembered = setup.aggregator.finish(pile.account, len(state.theta))
+    theta, inertia, server = state.theta, state.optimiser, state.algorithm
+    counted = state.counted
+    if not settled.void:  # an empty draw is no void round
+        theta, inertia = setup.optimiser.step(theta, direction, inertia)
+        server = setup.algorithm.step(server, pile.sums) if pile.sums else server
+        counted = counted.copy()
+        counted[cohort.clients] = state.round
+    known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
+    latest = None if known is None else setup.scheme.latest(known)
+    number = len(ledger.entries)
+    extra = tuple(
+        len(state.theta) * FLOAT_BYTES * len(part)
+        for part in (setup.algorithm.keeps_server, setup.algorithm.payloads)
+    )
+    ledger.trained(
+        state.round, settled.sent, setup.scheme.listens, len(cohort), (extra[0], extra[1])
+    )
+    after = State(
+        state.round + 1,
+        state.federation,
+        known,
+        theta,
+        inertia,
+        setup.aggregator.shared(remembered, latest),
+        settled.attendance,
+        server,
+        counted,
+    )
+    record = Record(
+        state.round,
+        Cohort.empty() if settled.void else pile.weighed(),
+        np.unique(settled.sent),
+        len(state.federation) if there is None else len(there),
+        settled.void,
+        settled.filled,
+        ledger.since(number),
+    )
+    return after, record
+
+
+FLOAT_BYTES = 4
+"""A model travels as 32-bit floats."""
+
+
+class _Pile:
+    """The answers of a round as they come: sums, and rows only where the scheme must see them."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        state: State,
+        cohort: Cohort,
+        importance: Floats | None,
+        listens: frozenset[str],
+    ) -> None:
+        self.setup, self.cohort, self.listens = setup, cohort, listens
+        self.importance = state.federation.importance
+        self.account = setup.aggregator.begin(state.aggregator, cohort, importance)
+        self.sums: dict[str, Floats] = {}
+        self.heard: dict[str, list[Array]] = {name: [] for name in listens}
+        self.clients: list[Ints] = []
+        self.counted: list[Floats] = []
+
+    def add(self, block: Block) -> None:
+        """One more block."""
+        inside = np.searchsorted(self.cohort.clients, block.clients)
+        weights = self.cohort.weights[inside]
+        self.account = self.setup.aggregator.add(
+            self.account, block.clients, weights, block.updates
+        )
+        for payload in self.setup.algorithm.payloads:
+            by = weights if payload.role == "estimate" else self.importance[block.clients]
+            part = by @ block.payloads[payload.name].astype(np.float64)
+            self.sums[payload.name] = self.sums.get(payload.name, 0.0) + part
+        self.clients.append(block.clients)
+        for name in self.listens:
+            rows = block.updates if name == UPDATE.name else block.heard[name]
+            self.heard[name].append(rows)
+        if block.counted is not None:
+            self.counted.append(block.counted)
+
+    def replies(self) -> dict[str, Array]:
+        """What the scheme observes, in the order of the cohort."""
+        if not self.clients:
+            return {name: np.empty(0) for name in self.listens}
+        return {name: self._ordered(parts) for name, parts in self.heard.items()}
+
+    def weighed(self) -> Cohort:
+        """The cohort, by what the mean update of each client counted for."""
+        if not self.counted:
+            return self.cohort
+        return replace(self.cohort, weights=self._ordered(self.counted), per_sample=False)
+
+    def _ordered(self, parts: list[Array]) -> Array:
+        if len(parts) == 1:  # in the order in which they were asked for
+            return parts[0]
+        return np.concatenate(parts)[np.argsort(np.concatenate(self.clients), kind="stable")]
+
+
+def observed(setup: Setup, state: State, cohort: Cohort, replies: Replies) -> Any:
+    """What the scheme knows after a round; replies that are not finite are left out.
+
+    Of two replies of a client the first counts.
+    """
+    if state.scheme is None:  # nobody was ever available
+        return None
+    known = setup.scheme.observe(state.scheme, state.federation, cohort, _finite(replies))
+    if known is None:
+        raise BadInput(
+            f"{type(setup.scheme).__name__}.observe() must return the scheme's new state; got "
+            "None. Return the state, changed or not."
+        )
+    return known
+
+
+def _finite(replies: Replies) -> Replies:
+    """The first reply of every client without NaN or infinity, in ascending order."""
+    clients, good = replies.clients, np.ones(len(replies.clients), dtype=bool)
+    for name, rows in replies.signals.items():
+        if rows.dtype.kind not in "biuf":
+            raise BadInput(f"Replies must be real numbers; '{name}' is of type {rows.dtype}.")
+        good &= fits(rows)
+    if good.all() and np.all(np.diff(clients) > 0):
+        return replies
+    if not good.all():
+        warnings.warn(
+            f"{int((~good).sum())} of {len(good)} replies contain values that are not finite "
+            "or huge, and are left out.",
+            FedcohortWarning,
+            stacklevel=5,
+        )
+    kept, first = np.unique(clients[good], return_index=True)
+    return Replies(kept, {name: rows[good][first] for name, rows in replies.signals.items()})
+
+
+# -- carrying --------------------------------------------------------------------------------
+
+Wanted: TypeAlias = Ask | Train | Fold
+
+
+def play(
+    setup: Setup, state: State, selection: Selection, ledger: Ledger
+) -> Generator[Wanted, Any, tuple[State, Record]]:
+    """A round whose cohort is chosen: everything after the first durable point."""
+    settled = yield from settle(setup, state, selection)
+    return (yield from fold(setup, state, settled, ledger))
+
+
+def carry(talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None) -> T:
+    """Bring a conversation to its end; ``reply`` answers what it asked last."""
+    with contextlib.closing(talk):
+        while True:
+            try:
+                wanted = talk.send(reply)
+            except StopIteration as end:
+                return cast("T", end.value)
+            if isinstance(wanted, Ask):
+                reply = carrier.ask(wanted)
+            elif isinstance(wanted, Train):
+                reply = carrier.train(wanted)
+            else:
+                reply = carrier.answers(wanted)
+
+
+def run_round(
+    setup: Setup,
+    state: State,
+    moment: Moment,
+    carrier: Carrier,
+    ledger: Ledger,
+    resume: Selection | None = None,
+) -> tuple[State, Record]:
+    """One round in its synchronous order; ``resume`` is a selection that was made durable."""
+    number, selection = len(ledger.entries), resume
+    if selection is None:
+        state, selection = carry(choose(setup, state, moment, ledger), carrier)
+        carrier.chosen(selection)
+    after, record = carry(play(setup, state, selection, ledger), carrier)
+    return after, replace(record, entries=ledger.since(number))
+
+
+def blocks(clients: Ints, row_bytes: int, most: int) -> Iterator[slice]:
+    """Which rows of a cohort to hold at a time, so that they fit into ``most`` bytes."""
+    step = max(1, most // max(1, row_bytes))
+    for start in range(0, len(clients), step):
+        yield slice(start, start + step)
