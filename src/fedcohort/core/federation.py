@@ -106,7 +106,8 @@ class Federation:
     def restored(cls, parts: Ints, sizes: Ints | None, ids: Sequence[Any] | int) -> Federation:
         """A federation as it was saved, without checks; ``ids`` may be just their number."""
         out: Federation = object.__new__(cls)
-        shares = Shares.of(parts)
+        whole = exact_sum(parts)
+        shares = Shares(parts, whole, sizes is None or not np.array_equal(parts, sizes))
         names = range(ids) if isinstance(ids, int) else tuple(ids)
         out._set(shares, sizes, names, len(shares.support))
         return out
@@ -144,14 +145,12 @@ class Federation:
         if available is None:
             return self
         here = checked_positions(available, len(self), "available")
-        parts = np.zeros_like(self.shares.parts)
-        parts[here] = self.shares.parts[here]
         sizes = None
         if self.sizes is not None:
             sizes = np.zeros_like(self.sizes)
             sizes[here] = self.sizes[here]
         out: Federation = object.__new__(Federation)
-        out._set(Shares.of(parts), sizes, self.ids, self.eligible)
+        out._set(self.shares.among(here), sizes, self.ids, self.eligible)
         return out
 
     def remember(self, key: Hashable, build: Callable[[Federation], T]) -> T:

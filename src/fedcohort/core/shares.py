@@ -11,7 +11,9 @@ import numpy as np
 from fedcohort.core.types import Array, Floats, Ints
 
 EXACT_SCALE = 2**52
-"""Float shares are written as integers over about this whole (the resolution of a double)."""
+"""Float probabilities are written as integers over this whole (the resolution of a double)."""
+STEADY_SCALE = 3 * 2**50
+"""Float shares are written as integers over about this whole, far from any power of two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,7 @@ class Shares:
 
     parts: Ints  # (n,)
     whole: int
+    rounded: bool = False  # whether floats stood here
 
     @classmethod
     def of(cls, parts: Array) -> Shares:
@@ -42,10 +45,32 @@ class Shares:
         """Shares proportional to non-negative floats, to the resolution of a double.
 
         A positive value never becomes a zero share, however small.
+
+        The whole is about 3/4 of a power of two, whatever the floats: a draw reads as many bits
+        as the whole has (`fedcohort.maths.draws.below`), so their number must not hang on a
+        rounding error. Then an edge between two clients moves by e/2 of the whole at most if
+        every float changes by a factor in [1 - e, 1 + e] (see `fedcohort.maths.choice`), the end
+        of the line by n/2 units; a word of the generator that lies at none of these gives the
+        same client or is rejected on both lines. m draws read 4/3 m words on average: their
+        cohort changes with probability n m e / 2 at most, and rounding adds n**2 m 2**-51.
         """
         scaled = values / values.max()
-        parts = np.rint(scaled / scaled.sum() * EXACT_SCALE).astype(np.int64)
-        return cls.of(np.where((values > 0) & (parts == 0), 1, parts))
+        parts = np.rint(scaled / scaled.sum() * STEADY_SCALE).astype(np.int64)
+        parts = np.where((values > 0) & (parts == 0), 1, parts)
+        return cls(parts, exact_sum(parts), rounded=True)
+
+    def among(self, here: Ints) -> Shares:
+        """The same shares where only the clients ``here`` have any."""
+        parts = np.zeros_like(self.parts)
+        parts[here] = self.parts[here]
+        if self.rounded and parts.any():  # a part of the whole may be a power of two
+            return Shares.of_floats(parts.astype(np.float64))
+        return Shares.of(parts)
+
+    @property
+    def weights(self) -> Array:
+        """What to draw by: exact integers, or floats where floats stood (see `maths.choice`)."""
+        return self.floats if self.rounded else self.parts
 
     def __len__(self) -> int:
         return len(self.parts)

@@ -105,12 +105,14 @@ def group_means(values: Floats, labels: Ints, here: Ints) -> Floats:
     return means
 
 
-def group_mean_weights(parts: Ints, labels: Ints, here: Ints) -> Array:
-    """(groups,) integers in proportion to the mean of integer parts, exactly.
+def group_mean_weights(parts: Array, labels: Ints, here: Ints) -> Array:
+    """(groups,) weights in proportion to the mean of the parts, of integers exactly.
 
     >>> group_mean_weights(np.array([2, 4, 5]), np.array([0, 0, 1]), np.arange(3))
     array([6, 10], dtype=object)
     """
+    if parts.dtype.kind == "f":
+        return group_means(parts, labels, here)
     group = labels[here]
     counts = np.bincount(group, minlength=int(labels.max()) + 1).tolist()
     common = math.lcm(*{count for count in counts if count})

@@ -2,7 +2,7 @@
 
 Cho, Wang and Joshi (2020, arXiv:2010.01243, Section 3) draw d candidates without
 replacement with probability p_i and keep the m with the highest loss. Both steps are
-written here over `fedcohort.maths.draws.below`, so they are exact, the same under every
+written here over `fedcohort.maths.draws`, so they are exact, the same under every
 numpy version, and can be enumerated outcome by outcome.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedcohort.maths.draws import Ints, Rng, below, distinct, pick
+from fedcohort.maths.draws import Ints, Rng, below, distinct, pick, steadily_below
 
 GRID_BITS = 62
 """Float weights become integers whose sum stays below 2**62: one 64-bit word per draw."""
@@ -35,7 +35,9 @@ def weighted_without_replacement(rng: Rng, weights: ArrayLike, d: int) -> Ints:
 
     Integers count exactly, whatever their size. Floats are rounded to a grid of integers
     with a sum below 2**62, at least 1 where positive: the probabilities of a draw are off
-    by less than n * 2**-59. Sizes are therefore better weights than shares n_i / M.
+    by less than n * 2**-59. Sizes are therefore better weights than shares n_i / M. Floats
+    that differ by rounding (another processor, another order of a sum) give the same
+    positions all but always: see `_steadily`.
 
     >>> rng = np.random.Generator(np.random.Philox(3))
     >>> weighted_without_replacement(rng, [5, 0, 1, 4, 90], 3)
@@ -51,8 +53,12 @@ def weighted_without_replacement(rng: Rng, weights: ArrayLike, d: int) -> Ints:
     if d == 0:
         return positive[:0]
     integers = as_integers(values[positive])
-    generator = isinstance(rng, np.random.Generator)
-    drawn = _by_stream(rng, integers, d) if generator else _one_by_one(rng, integers, d)
+    if not isinstance(rng, np.random.Generator):
+        drawn = _one_by_one(rng, integers, d)
+    elif values.dtype.kind == "f":
+        drawn = _steadily(rng, integers, d)
+    else:
+        drawn = _by_stream(rng, integers, d)
     return np.sort(positive[drawn])
 
 
@@ -80,6 +86,35 @@ def _by_stream(rng: Rng, weights: Ints, d: int) -> Ints:
         if 2 * in_table > int(table[-1]):
             weights[taken] = 0
             table, in_table = np.cumsum(weights), 0
+
+
+def _steadily(rng: np.random.Generator, weights: Ints, d: int) -> Ints:
+    """One after another, so that a small change of the weights rarely changes who is drawn.
+
+    Those left are laid end to end, and a draw is a point u of the line, uniform in [0, 1), that
+    does not depend on the weights (`steadily_below`). Say that every weight changes by a factor
+    in [1 - e, 1 + e]. The share F of the line before an edge has the odds F / (1 - F), which
+    change by a factor of at most (1 + e) / (1 - e); so ``log(odds)`` moves by about 2 e at most,
+    and F by 2 e F (1 - F) <= e / 2. As long as the same ones are taken, two lines therefore
+    draw differently only if u lies between an edge and where it moved to: with probability
+    less than n e / 2 in a draw, and **n d e / 2 in all**. Rounding to the grid moves an edge by
+    n * 2**-60, and no total is special, because nothing depends on its number of bits.
+
+    A stream with repeats, as for integers, would jump where half of the mass is taken.
+    """
+    edges = np.cumsum(weights)
+    starts, left = edges - weights, int(edges[-1])
+    taken = np.empty(0, dtype=np.int64)
+    for _ in range(d):
+        gaps = np.sort(taken)
+        closed = np.cumsum(weights[gaps])  # how much is missing up to each gap, and with it
+        ticket = steadily_below(rng, left)  # in a line without gaps
+        passed = int(np.searchsorted(starts[gaps] - (closed - weights[gaps]), ticket, "right"))
+        ticket += int(closed[passed - 1]) if passed else 0
+        fresh = int(np.searchsorted(edges, ticket, side="right"))
+        taken = np.append(taken, fresh)
+        left -= int(weights[fresh])
+    return taken
 
 
 def _one_by_one(rng: Rng, weights: Ints, d: int) -> Ints:

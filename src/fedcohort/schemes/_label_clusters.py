@@ -157,10 +157,10 @@ class Clustered(Scheme[Groups]):
     def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
         """Groups by mean size, candidates with probability p; only these tell their loss."""
         wanted, here = self.wanted(federation), federation.present
-        parts = federation.shares.parts
-        mean_size = group_mean_weights(parts, state.labels, here)
+        shares = federation.shares.weights
+        mean_size = group_mean_weights(shares, state.labels, here)
         taken = draw_groups(rng, state.labels, here, mean_size, self.m)
-        lists = self.lists(taken, here, state, by_weight(rng, parts))
+        lists = self.lists(taken, here, state, by_weight(rng, shares))
         asked = np.sort(np.concatenate(lists))
         answers = yield Ask(LOSS, asked)
         losses = np.full(len(federation), np.nan)
@@ -207,9 +207,10 @@ class Static(Clustered):
 
     def select(self, state: Groups, federation: Federation, moment: Moment, rng: Any) -> Cohort:
         wanted, here = self.wanted(federation), federation.present
-        parts = federation.shares.parts
+        shares = federation.shares
         taken = draw_groups(rng, state.labels, here, self.weights(federation, state), self.m)
-        candidates = np.concatenate(self.lists(taken, here, state, by_weight(rng, parts)))
+        by_share = by_weight(rng, shares.weights)
+        candidates = np.concatenate(self.lists(taken, here, state, by_share))
         # The largest by exact integers: the rank among the candidates stands for the size.
-        _, rank = np.unique(parts[candidates], return_inverse=True)
+        _, rank = np.unique(shares.parts[candidates], return_inverse=True)
         return Cohort.equal(candidates[top(rng, rank, wanted)]).backed_by(candidates, rank)

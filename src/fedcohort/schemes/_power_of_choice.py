@@ -56,7 +56,7 @@ class PowerOfChoice(Scheme[S]):
         cohort_size(self.m, federation, self.name)  # more than could ever be chosen is an error
         d = candidate_number(self.d, self.m, federation, self.name)
         if self.candidates == "importance":
-            return weighted_without_replacement(rng, federation.shares.parts, d)
+            return weighted_without_replacement(rng, federation.shares.weights, d)
         return federation.present[distinct(rng, len(federation.present), d)]
 
     def best(self, candidates: Ints, losses: Floats, rng: Any) -> Cohort:

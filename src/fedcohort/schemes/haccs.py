@@ -183,7 +183,7 @@ def _places(theta: Floats, numbers: Ints, members: Ints, wanted: int, rng: Any) 
         places = np.minimum(shares, members)
     while places.sum() < wanted:
         open_ = numbers[places[numbers] < members[numbers]]
-        places[by_weight(rng, weights)(open_, 1)] += 1
+        places[by_weight(rng, theta)(open_, 1)] += 1
     return places
 
 

@@ -65,6 +65,8 @@ class Poisson(Scheme[NoState]):
                 "Lower m, or say cap=True to take large clients always.",
             )
         parts, whole = capped(shares, self.m)
+        if shares.rounded:  # what is left of the mass may be a power of two
+            return Bernoulli.of_floats(shares, np.asarray(parts / whole, dtype=np.float64))
         return Bernoulli(shares, parts, whole)
 
 

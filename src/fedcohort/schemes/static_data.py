@@ -25,5 +25,5 @@ class StaticData(Static):
     paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 2")
 
     def weights(self, federation: Federation, groups: Groups) -> Array:
-        parts = federation.shares.parts
-        return group_mean_weights(parts, groups.labels, federation.present)
+        shares = federation.shares.weights
+        return group_mean_weights(shares, groups.labels, federation.present)
