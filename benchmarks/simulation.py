@@ -29,6 +29,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -100,22 +101,18 @@ class Plain(Fast):
     name = "plain numpy loop"
 
     def train(self, theta: np.ndarray, clients: np.ndarray, moment: int) -> np.ndarray:
-        samples, total = self.task.samples, np.zeros_like(theta, dtype=np.float32)
-        x, single = samples.x[:, :-1], theta.astype(np.float32)
+        total, single = np.zeros_like(theta, dtype=np.float32), theta.astype(np.float32)
         for client, rng in zip(clients, generators(clients, moment), strict=True):
-            part = samples.of(int(client))
-            total += plain.update(
-                single, self.task.widths, x[part], samples.y[part], self.work, rng
-            )
+            samples = self.task.data.samples(self.task.data.part(int(client)))
+            total += plain.update(self.task.model, single, *samples, self.work, rng)
         return theta + total / len(clients)
 
     def evaluate(self, thetas: np.ndarray) -> float:
-        samples, widths = self.task.samples, self.task.widths
+        data, model = self.task.data, self.task.model
         single = thetas[-1].astype(np.float32)
-        plain.loss(single, widths, samples.x_test[:, :-1], samples.y_test)
-        scores = plain.logits(plain.unflatten(single, widths), samples.x_test[:, :-1])
-        (scores.argmax(axis=1) == samples.y_test).mean()
-        return plain.loss(single, widths, samples.x[:, :-1], samples.y)
+        model.sample_losses(single, data.x_test, data.y_test).mean()
+        (model.predictions(single, data.x_test) == data.y_test).mean()
+        return float(model.sample_losses(single, data.x_train, data.y_train).mean())
 
 
 class Torch:
@@ -128,11 +125,11 @@ class Torch:
 
         self.torch, self.task, self.work = torch, task, work
         torch.set_num_threads(1)
-        samples = task.samples
-        self.x = torch.from_numpy(np.ascontiguousarray(samples.x[:, :-1]))
-        self.x_test = torch.from_numpy(np.ascontiguousarray(samples.x_test[:, :-1]))
-        self.y, self.y_test = torch.from_numpy(samples.y), torch.from_numpy(samples.y_test)
-        linear = [torch.nn.Linear(a, b) for a, b in zip(task.widths, task.widths[1:], strict=False)]
+        data, widths = task.data, task.model.widths
+        self.x = torch.from_numpy(np.ascontiguousarray(data.x_train))
+        self.x_test = torch.from_numpy(np.ascontiguousarray(data.x_test))
+        self.y, self.y_test = torch.from_numpy(data.y_train), torch.from_numpy(data.y_test)
+        linear = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
         modules = [linear[0], torch.nn.ReLU(), linear[1]] if len(linear) == 2 else linear
         self.model = torch.nn.Sequential(*modules)
 
@@ -146,7 +143,7 @@ class Torch:
         for client in clients:
             self._load(theta)
             optimizer = torch.optim.SGD(self.model.parameters(), lr=self.work.lr)
-            part = self.task.samples.of(int(client))
+            part = self.task.data.part(int(client))
             x, y, at = self.x[part], self.y[part], len(self.y)
             for _ in range(self.work.steps or 0):
                 if at + batch > len(y):

@@ -10,10 +10,11 @@ import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning import MLP, Softmax, classifier
+from fedcohort.learning import MLP, Softmax, learning_task
+from fedcohort.learning.trainers import batched, layers, plain
 from fedcohort.learning.trainers import cohort as training
-from fedcohort.learning.trainers import layers, plain
 from fedcohort.learning.work import LocalWork
+from helpers.twins import gradient_sum, mean_loss, samples_of
 
 KINDS = [Softmax, MLP]
 SIZES = [30, 30, 7, 0, 61, 1, 200]
@@ -47,8 +48,7 @@ def model(task: Softmax | MLP) -> Array:
 
 
 def local(task: Softmax | MLP, client: int) -> tuple[Array, Ints]:
-    part = task.samples.of(client)
-    return task.samples.x[part, :-1], task.samples.y[part]
+    return samples_of(task, client)
 
 
 WORKS = {
@@ -77,7 +77,7 @@ def test_fast_training_agrees_with_the_plain_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if form != "chosen":
-        monkeypatch.setattr(classifier, "gram_pays", lambda *_: form == "gram")
+        monkeypatch.setattr(batched, "gram_pays", lambda *_: form == "gram")
     task = build(kind)
     theta = model(task)
     clients = np.array([4, 2, 0, 3, 6, 5, 1])
@@ -85,7 +85,7 @@ def test_fast_training_agrees_with_the_plain_loop(
     assert moved.shape == (7, task.dimension)
     for row, client in zip(moved, clients, strict=True):
         x, y = local(task, client)
-        slow = plain.update(theta, task.widths, x, y, work, philox(client), data_rate)
+        slow = plain.update(task.model, theta, x, y, work, philox(client), data_rate)
         np.testing.assert_allclose(row, slow, rtol=1e-9, atol=1e-12)
     assert not moved[3].any()  # no samples
     assert moved[0].any()
@@ -112,7 +112,7 @@ def test_a_client_does_not_depend_on_the_others(
     task = build(kind, gram_bytes=gram_bytes)
     theta, work = model(task), LocalWork(epochs=3, batch=10, lr=0.1)
     together = task.updates(theta, np.arange(7), work, [philox(i) for i in range(7)])
-    monkeypatch.setattr(classifier, "_TRAIN_BYTES", 1)  # groups of one
+    monkeypatch.setattr(batched, "_TRAIN_BYTES", 1)  # groups of one
     apart = task.updates(theta, np.arange(7), work, [philox(i) for i in range(7)])
     np.testing.assert_allclose(together, apart, rtol=1e-10, atol=1e-13)
     alone = task.updates(theta, np.array([4]), work, [philox(4)])
@@ -148,10 +148,10 @@ def test_which_form_pays() -> None:
 
 def test_gram_matrices_keep_to_their_memory() -> None:
     task = build(Softmax, gram_bytes=(30**2 * 2 + 7**2 + 1) * 8)
-    fits = [task._grams.fits(client) for client in range(7)]
+    fits = [task._computation.grams.fits(client) for client in range(7)]
     assert fits == [True, True, True, True, False, True, False]
     x, _ = local(task, 2)
-    np.testing.assert_allclose(task._grams.of(2), x @ x.T + 1)
+    np.testing.assert_allclose(task._computation.grams.of(2), x @ x.T + 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,12 +159,12 @@ def test_plain_gradient_is_the_derivative_of_the_loss(kind: type[Softmax] | type
     task = build(kind, features=6)
     theta = model(task)
     x, y = local(task, 4)
-    gradient = plain.gradient(theta, task.widths, x, y)
+    gradient = task.model.gradient(theta, x, y)
     step = 1e-6
     for i in range(task.dimension):
         shift = step * (np.arange(task.dimension) == i)
-        above = plain.loss(theta + shift, task.widths, x, y)
-        below = plain.loss(theta - shift, task.widths, x, y)
+        above = mean_loss(task.model, theta + shift, x, y)
+        below = mean_loss(task.model, theta - shift, x, y)
         assert gradient[i] == pytest.approx((above - below) / (2 * step), abs=1e-8)
 
 
@@ -177,7 +177,7 @@ def test_gradient_sums(kind: type[Softmax] | type[MLP], data_rate: float) -> Non
     sums, counts = task.gradient_sums(theta, clients, [philox(i) for i in clients], data_rate)
     for row, count, client in zip(sums, counts, clients, strict=True):
         x, y = local(task, client)
-        slow, number = plain.gradient_sum(theta, task.widths, x, y, philox(client), data_rate)
+        slow, number = gradient_sum(task.model, theta, x, y, philox(client), data_rate)
         assert count == number
         np.testing.assert_allclose(row, slow, rtol=1e-9, atol=1e-12)
 
@@ -188,25 +188,25 @@ def test_losses_and_evaluation(
     kind: type[Softmax] | type[MLP], small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if small:  # many tiles, few models at a time, no merging
-        monkeypatch.setattr(classifier, "_TILE", 64)
-        monkeypatch.setattr(classifier, "_WIDE", 20)
-        monkeypatch.setattr(classifier, "_MERGE", 1)
+        monkeypatch.setattr(batched, "_TILE", 64)
+        monkeypatch.setattr(batched, "_WIDE", 20)
+        monkeypatch.setattr(learning_task, "_MERGE", 1)
     task = build(kind)
     thetas = np.stack([model(task) * scale for scale in (0.0, 1.0, -2.0, 5.0, 1e3)])
     x_test, y_test = data(40)[2:4]
     slow = np.zeros((5, 7))
     for t, theta in enumerate(thetas):
         for client in np.flatnonzero(task.sizes):
-            slow[t, client] = plain.loss(theta, task.widths, *local(task, client))
+            slow[t, client] = mean_loss(task.model, theta, *local(task, client))
         losses = task.losses(theta, np.array([6, 3, 0, 1, 0]))
         np.testing.assert_allclose(losses, slow[t, [6, 3, 0, 1, 0]], rtol=1e-10)
     np.testing.assert_allclose(task.client_losses(thetas), slow, rtol=1e-10)
     evaluation = task.evaluate(thetas)
     np.testing.assert_allclose(evaluation.train_loss, slow @ task.importance, rtol=1e-10)
     for t, theta in enumerate(thetas):
-        scores = plain.logits(plain.unflatten(theta, task.widths), x_test)
+        scores = task.model.scores(theta, x_test)
         assert evaluation.accuracy[t] == (scores.argmax(axis=1) == y_test).mean()
-        expected = plain.loss(theta, task.widths, x_test, y_test)
+        expected = mean_loss(task.model, theta, x_test, y_test)
         assert evaluation.test_loss[t] == pytest.approx(expected, rel=1e-10)
 
 
@@ -259,7 +259,7 @@ def test_initial_models() -> None:
 def test_a_flat_model_has_the_order_of_torch(kind: type[Softmax] | type[MLP]) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     task = build(kind, dtype=np.float32)
-    linear = [torch.nn.Linear(*widths) for widths in itertools.pairwise(task.widths)]
+    linear = [torch.nn.Linear(*widths) for widths in itertools.pairwise(task.model.widths)]
     hidden = [torch.nn.ReLU(), linear[-1]] if kind is MLP else []
     network = torch.nn.Sequential(linear[0], *hidden)
     theta = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()
@@ -272,7 +272,7 @@ def test_a_flat_model_has_the_order_of_torch(kind: type[Softmax] | type[MLP]) ->
 def test_ties_go_to_the_first_class() -> None:
     scores = philox(0).integers(0, 3, (4, 5, 300)).astype(np.float32)  # many ties
     y = philox(1).integers(0, 5, 300)
-    assert (classifier._correct(scores, y) == (scores.argmax(axis=1) == y)).all()
+    assert (batched._correct(scores, y) == (scores.argmax(axis=1) == y)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,8 +10,9 @@ import pytest
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax, classifier
-from fedcohort.learning.trainers import plain
+from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
+from fedcohort.learning.trainers import batched, plain
+from helpers.twins import mean_loss, samples_of
 
 SIZES = [30, 7, 0, 61, 1, 200]
 CLIENTS = np.array([4, 2, 0, 3, 5, 1])
@@ -52,16 +53,15 @@ def test_drift_agrees_with_the_plain_loop(
     data_rate: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(classifier, "gram_pays", lambda *_: gram)
+    monkeypatch.setattr(batched, "gram_pays", lambda *_: gram)
     task = build(kind)
     theta = task.initial(0) + 0.1 * philox(3).standard_normal(task.dimension)
     drift = 0.3 * philox(4).standard_normal((len(CLIENTS), task.dimension))
     moved = task.updates(theta, CLIENTS, work, rngs(), data_rate, drift)
     without = task.updates(theta, CLIENTS, work, rngs(), data_rate)
     for row, own, client in zip(moved, drift, CLIENTS, strict=True):
-        part = task.samples.of(client)
-        x, y = task.samples.x[part, :-1], task.samples.y[part]
-        slow = plain.update(theta, task.widths, x, y, work, philox(client), data_rate, own)
+        x, y = samples_of(task, client)
+        slow = plain.update(task.model, theta, x, y, work, philox(client), data_rate, own)
         np.testing.assert_allclose(row, slow, rtol=1e-9, atol=1e-12)
     assert np.abs(moved - without)[2].max() > 0.1  # it is no small thing
     nothing = task.updates(theta, CLIENTS, work, rngs(), data_rate, np.zeros_like(drift))
@@ -145,9 +145,8 @@ def test_losses_of_single_samples(kind: type[Softmax] | type[MLP]) -> None:
     task = build(kind)
     theta = philox(3).standard_normal(task.dimension)
     for client in (0, 4, 5):
-        part = task.samples.of(client)
-        x, y = task.samples.x[part, :-1], task.samples.y[part]
-        slow = [plain.loss(theta, task.widths, x[[r]], y[[r]]) for r in range(len(y))]
+        x, y = samples_of(task, client)
+        slow = [mean_loss(task.model, theta, x[[r]], y[[r]]) for r in range(len(y))]
         np.testing.assert_allclose(task.sample_losses(theta, client), slow, rtol=1e-10)
     assert task.sample_losses(theta, 2).shape == (0,)
     with pytest.raises(BadInput, match=r"positions in \[0, 6\)"):

@@ -23,7 +23,6 @@ from fedcohort.core.errors import (
     TooImprecise,
 )
 from fedcohort.core.streams import stream
-from fedcohort.learning.trainers import plain
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import SizeReport, estimate_total, standard_error
 from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling
@@ -33,6 +32,7 @@ from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.fleet import Fleet
 from fedcohort.simulation.private_twin import report_size
 from fedcohort.testing.claims import check_even_over_samples
+from helpers.twins import gradient_sum, samples_of
 
 LEVEL = 1e-6
 ONE_STEP = LocalWork(steps=1, batch=None, lr=0.5)
@@ -140,10 +140,9 @@ def test_a_client_sends_the_sum_of_the_gradients_of_its_samples() -> None:
     sums, counted = fleet.sent(cohort)
     numbers = []
     for i in range(4):
-        part = task.samples.of(i)
-        x, y = task.samples.x[part, :-1], task.samples.y[part]
+        x, y = samples_of(task, i)
         rng = stream(5, "train", 2, i)
-        gradient, number = plain.gradient_sum(theta, task.widths, x, y, rng, 0.3)
+        gradient, number = gradient_sum(task.model, theta, x, y, rng, 0.3)
         np.testing.assert_allclose(sums[i], -0.5 * gradient, atol=1e-12)
         numbers.append(number)
     assert 0 in numbers  # whoever drew nothing sends zero, and is in the cohort all the same

@@ -284,8 +284,8 @@ def test_feature_histograms_of_a_task() -> None:
     held = task()
     counts = held.feature_histograms(np.array([0, 7]), 4)
     for row, client in zip(counts, (0, 7), strict=True):
-        part = held.samples.of(client)
+        x, y = held.data.samples(held.data.part(client))
         for label in range(4):
-            values = held.samples.x[part, :-1][held.samples.y[part] == label]
+            values = x[y == label]
             expected, _ = np.histogram(np.clip(values, 0, 1), bins=4, range=(0, 1))
             assert np.array_equal(row[label], expected)

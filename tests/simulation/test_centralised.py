@@ -7,7 +7,6 @@ from fedcohort import LocalWork, compare, report, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.streams import stream
 from fedcohort.learning.batches import batches
-from fedcohort.learning.trainers import plain
 from fedcohort.server import Adam
 from fedcohort.simulation import MLP, Centralised, Quadratic, Random, Softmax
 from fedcohort.simulation.problem import Problem
@@ -24,13 +23,13 @@ def digits() -> Softmax:
 def test_a_round_is_one_step_on_samples_of_all_data(digits: Softmax) -> None:
     trace = Centralised(samples=50).run(digits, rounds=3, seed=4, work=WORK)
     theta = np.asarray(digits.initial(4), dtype=float)
-    x, y = digits.samples.x[:, :-1], digits.samples.y
+    x, y = digits.data.samples(slice(None))
     for round in range(3):
         step = LocalWork(steps=1, batch=50, lr=0.5)
         rows, lengths = batches(stream(4, "train", round, 0), len(y), step)
         chosen = rows[0, : lengths[0]]
         assert len(np.unique(chosen)) == 50
-        theta = theta - 0.5 * plain.gradient(theta, digits.widths, x[chosen], y[chosen])
+        theta = theta - 0.5 * digits.model.gradient(theta, x[chosen], y[chosen])
     np.testing.assert_allclose(trace.model, theta, atol=1e-5)
 
 

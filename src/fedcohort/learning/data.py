@@ -1,96 +1,179 @@
-"""The samples of a federation, checked once and laid out for speed."""
+"""The samples of a federation, of any type and shape, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.task import Dataset, Partition
 
-_BLOCK = 4096  # rows that are converted and checked at a time
+_BLOCK = 4096  # rows that are checked at a time
+
+Rows: TypeAlias = slice | Ints
+"""Positions of samples in the order of the clients."""
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Labelled samples, those of a client side by side.
-
-    A feature that is 1 for every sample stands behind the others, so that a bias is one
-    more column of weights and needs no code of its own.
-    """
-
-    x: Array  # (M, features + 1)
-    y: Ints  # (M,)
-    starts: Ints  # (n + 1,) client i holds the rows starts[i] to starts[i + 1]
-    x_test: Array  # (M', features + 1)
-    y_test: Ints  # (M',)
-    classes: int
+class Dataset(Protocol):
+    """Labelled samples, as `fedcohort.data.load` returns them."""
 
     @property
-    def features(self) -> int:
-        """The features of a sample, without the constant one."""
-        return int(self.x.shape[1]) - 1
+    def x_train(self) -> Array: ...
+    @property
+    def y_train(self) -> Array: ...
+    @property
+    def x_test(self) -> Array | None: ...
+    @property
+    def y_test(self) -> Array | None: ...
+    @property
+    def classes(self) -> int: ...
+
+
+class Partition(Protocol):
+    """Who holds which training samples."""
+
+    @property
+    def clients(self) -> Sequence[Array]: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClientData:
+    """Samples with their targets, who holds which, and a test set; made by `divide`.
+
+    Arrays may be memory-mapped: nothing is copied here. The samples of a client are
+    ``samples(part(client))``, which are those at ``rows[part(client)]`` of ``x_train``.
+    The test set is everybody's; where clients have test samples of their own, those of a client
+    are ``test_samples(client)``, a part of it.
+    """
+
+    x_train: Array  # (M, ...)
+    y_train: Array  # (M, ...)
+    starts: Ints  # (n + 1,) client i holds starts[i] to starts[i + 1], in the order of clients
+    rows: Ints | None  # (starts[-1],) where that is in x_train; None if it is in this order
+    x_test: Array  # (M', ...)
+    y_test: Array  # (M', ...)
+    classes: int | None  # None if the targets are no classes
+    test_starts: Ints | None = None  # (n + 1,) as starts, for test samples of clients' own
+    test_rows: Ints | None = None
+
+    @classmethod
+    def divide(
+        cls,
+        x_train: Array,
+        y_train: Array,
+        x_test: Array | None,
+        y_test: Array | None,
+        clients: Sequence[Array],
+        classes: int | None = None,
+        test_clients: Sequence[Array] | None = None,
+    ) -> Self:
+        """Check arrays, and note which rows of them each client holds.
+
+        Parameters
+        ----------
+        x_train, x_test : arrays
+            Samples of any type and shape: images (M, 28, 28), tokens (M, L), features. Without a
+            test set, ``x_test`` and ``y_test`` are None.
+        y_train, y_test : arrays
+            With ``classes``, labels in ``range(classes)``; else any numbers, a row per sample.
+        clients, test_clients : sequences of integer arrays
+            The rows that each client holds, of ``x_train`` and, where clients have test samples
+            of their own, of ``x_test``.
+        classes : int, optional
+            The number of classes.
+
+        Examples
+        --------
+        >>> images = np.zeros((4, 28, 28), np.uint8)
+        >>> data = ClientData.divide(images, [0, 1, 1, 0], None, None, [[0, 3], [1]], classes=2)
+        >>> data.sizes
+        array([2, 1])
+        """
+        if classes is not None and (not is_integer(classes) or classes < 2):
+            raise BadParameter("classes", "a task", "an integer of at least 2", classes)
+        if len(clients) == 0:
+            must = "at least one array of sample positions"
+            raise BadParameter("clients", "a task", must, clients)
+        x_train, y_train = np.asanyarray(x_train), _targets(y_train, classes, "y_train")
+        if x_train.ndim < 1 + (classes is not None) or len(x_train) != len(y_train):
+            raise BadInput(
+                f"'x_train' must have one row per label, {len(y_train)} in all. Got shape "
+                f"{x_train.shape} instead."
+            )
+        if x_test is None or y_test is None:
+            x_test, y_test = x_train[:0], y_train[:0]
+        x_test, y_test = np.asanyarray(x_test), _targets(y_test, classes, "y_test")
+        if x_test.shape[1:] != x_train.shape[1:] or len(x_test) != len(y_test):
+            raise BadInput(
+                f"'x_test' must have shape {(len(y_test), *x_train.shape[1:])}. Got "
+                f"{x_test.shape} instead."
+            )
+        rows, starts = _held(clients, len(y_train), "samples")
+        test_rows, test_starts = None, None
+        if test_clients is not None:
+            if len(test_clients) != len(clients):
+                must = f"{len(clients)} arrays, one per client"
+                raise BadParameter("test_clients", "a task", must, len(test_clients))
+            test_rows, test_starts = _held(test_clients, len(y_test), "test samples")
+        check_features(x_train, rows, "x_train")
+        check_features(x_test, np.arange(len(x_test)), "x_test")
+        labels = None if classes is None else int(classes)
+        return cls(x_train, y_train, starts, rows, x_test, y_test, labels, test_starts, test_rows)
+
+    @classmethod
+    def from_partition(cls, dataset: Dataset, partition: Partition) -> Self:
+        """The samples of a data set, by who holds which."""
+        return cls.divide(*unpack(dataset, partition))
 
     @property
     def sizes(self) -> Ints:
         """The samples of each client, (n,)."""
         return np.diff(self.starts)
 
-    def of(self, client: int) -> slice:
-        """The rows of a client."""
+    @property
+    def total(self) -> int:
+        """The samples of all clients."""
+        return int(self.starts[-1])
+
+    @property
+    def features(self) -> int:
+        """The numbers that a sample consists of."""
+        return int(np.prod(self.x_train.shape[1:]))
+
+    def part(self, client: int) -> slice:
+        """Which samples a client holds, in the order of the clients."""
         return slice(int(self.starts[client]), int(self.starts[client + 1]))
 
-    def label_histograms(self) -> Ints:
-        """How many samples of each class each client holds, (n, classes)."""
+    def samples(self, rows: Rows) -> tuple[Array, Array]:
+        """Some samples and their targets, in memory."""
+        places = rows if self.rows is None else self.rows[rows]
+        return np.asarray(self.x_train[places]), np.asarray(self.y_train[places])
+
+    def test_samples(self, client: int) -> tuple[Array, Array]:
+        """The test samples of a client's own; none where clients have none of their own."""
+        rows: Rows = slice(0, 0)
+        if self.test_starts is not None and self.test_rows is not None:
+            rows = self.test_rows[self.test_starts[client] : self.test_starts[client + 1]]
+        return np.asarray(self.x_test[rows]), np.asarray(self.y_test[rows])
+
+    def label_histograms(self) -> Ints | None:
+        """How many samples of each class each client holds, (n, classes); None without classes."""
+        if self.classes is None:
+            return None
         n = len(self.starts) - 1
         owner = np.repeat(np.arange(n), self.sizes)
-        counts = np.bincount(owner * self.classes + self.y, minlength=n * self.classes)
+        y = self.y_train if self.rows is None else self.y_train[self.rows]
+        counts = np.bincount(owner * self.classes + y, minlength=n * self.classes)
         return counts.reshape(n, self.classes)
 
-
-def collect(
-    x_train: Array,
-    y_train: Array,
-    x_test: Array | None,
-    y_test: Array | None,
-    clients: Sequence[Array],
-    classes: int,
-    dtype: DTypeLike,
-) -> Samples:
-    """Check the data and bring the samples of each client together."""
-    if not is_integer(classes) or classes < 2:
-        raise BadParameter("classes", "a task", "an integer of at least 2", classes)
-    if len(clients) == 0:
-        raise BadParameter("clients", "a task", "at least one array of sample positions", clients)
-    x_train, y_train = np.asarray(x_train), _labels(y_train, classes, "y_train")
-    if x_train.ndim < 2 or len(x_train) != len(y_train):
-        raise BadInput(
-            f"'x_train' must have one row per label, {len(y_train)} in all. Got shape "
-            f"{x_train.shape} instead."
-        )
-    held = [_positions(rows, len(y_train), client) for client, rows in enumerate(clients)]
-    rows = np.concatenate(held)
-    if x_test is None or y_test is None:
-        x_test, y_test = x_train[:0], np.zeros(0, dtype=np.int64)
-    x_test, y_test = np.asarray(x_test), _labels(y_test, classes, "y_test")
-    if x_test.shape[1:] != x_train.shape[1:] or len(x_test) != len(y_test):
-        raise BadInput(
-            f"'x_test' must have shape {(len(y_test), *x_train.shape[1:])}. Got {x_test.shape} "
-            "instead."
-        )
-    return Samples(
-        x=_rows_with_one(x_train, rows, dtype, "x_train"),
-        y=y_train[rows],
-        starts=np.concatenate([[0], np.cumsum([len(part) for part in held])]).astype(np.int64),
-        x_test=_rows_with_one(x_test, np.arange(len(x_test)), dtype, "x_test"),
-        y_test=y_test,
-        classes=int(classes),
-    )
+    def pooled(self) -> Self:
+        """The same samples, all on one client; nothing is copied."""
+        ends = np.array([0, self.total])
+        return replace(self, starts=ends, test_starts=None, test_rows=None)
 
 
 def is_integer(value: object) -> bool:
@@ -101,13 +184,18 @@ def is_integer(value: object) -> bool:
 def unpack(
     dataset: Dataset, partition: Partition
 ) -> tuple[Array, Array, Array | None, Array | None, Sequence[Array], int]:
-    """The first six arguments of `Softmax` and `MLP`."""
+    """The first six arguments of `ClientData.divide`, `Softmax` and `MLP`."""
     train = dataset.x_train, dataset.y_train
     return *train, dataset.x_test, dataset.y_test, partition.clients, dataset.classes
 
 
-def _labels(y: Array, classes: int, name: str) -> Ints:
-    y = np.asarray(y)
+def _targets(y: Array, classes: int | None, name: str) -> Array:
+    y = np.asanyarray(y)
+    if classes is None:
+        if y.ndim == 0:
+            raise BadInput(f"'{name}' must have a row per sample. Got one number instead.")
+        check_features(y, np.arange(len(y)), name)
+        return y
     if y.ndim != 1 or (y.size and y.dtype.kind not in "iu"):
         raise BadInput(
             f"'{name}' must be a vector of integers. Got {y.dtype} of shape {y.shape} instead."
@@ -120,36 +208,39 @@ def _labels(y: Array, classes: int, name: str) -> Ints:
     return y.astype(np.int64)
 
 
-def _positions(rows: Array, count: int, client: int) -> Ints:
+def _held(clients: Sequence[Array], count: int, what: str) -> tuple[Ints, Ints]:
+    """The positions that clients hold, one after another, and where each begins."""
+    held = [_positions(rows, count, f"{what} of client {i}") for i, rows in enumerate(clients)]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in held])])
+    return np.concatenate(held), starts.astype(np.int64)
+
+
+def _positions(rows: Array, count: int, what: str) -> Ints:
     rows = np.asarray(rows)
     if rows.size == 0:
         return np.zeros(0, dtype=np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise BadInput(
-            f"The samples of client {client} must be a vector of positions. Got {rows.dtype} of "
-            f"shape {rows.shape} instead."
+            f"The {what} must be a vector of positions. Got {rows.dtype} of shape {rows.shape} "
+            "instead."
         )
     if not 0 <= int(rows.min()) <= int(rows.max()) < count:
         raise BadInput(
-            f"The samples of client {client} must be positions in [0, {count}). Got "
-            f"{int(rows.min())} to {int(rows.max())} instead."
+            f"The {what} must be positions in [0, {count}). Got {int(rows.min())} to "
+            f"{int(rows.max())} instead."
         )
     return rows.astype(np.int64)
 
 
-def _rows_with_one(x: Array, rows: Ints, dtype: DTypeLike, name: str) -> Array:
-    """The chosen rows, flattened, converted and with a last column of ones, block by block."""
-    features = int(np.prod(x.shape[1:]))
-    if x.dtype.kind not in "iufb" or features == 0:
+def check_features(x: Array, rows: Ints, name: str) -> None:
+    """The rows of an array that count must be finite numbers."""
+    if x.dtype.kind not in "iufb" or 0 in x.shape[1:]:
         raise BadInput(f"'{name}' must hold numbers. Got {x.dtype} of shape {x.shape} instead.")
-    out = np.ones((len(rows), features + 1), dtype=dtype)
+    if x.dtype.kind != "f":
+        return
     for start in range(0, len(rows), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        with np.errstate(over="ignore"):  # what overflows the type is caught below
-            out[block, :-1] = x[rows[block]].reshape(-1, features)
-        if not np.isfinite(out[block]).all():
+        if not np.isfinite(x[rows[start : start + _BLOCK]]).all():
             raise BadInput(
                 f"'{name}' must be finite. Got NaN or infinity instead: remove or impute those "
                 "samples."
             )
-    return out

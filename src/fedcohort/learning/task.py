@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,28 +27,6 @@ class Evaluation:
     train_loss: Floats  # (T,) F(theta) = sum_i p_i F_i(theta), over all clients
     test_loss: Floats  # (T,) nan where the task has no test set
     accuracy: Floats  # (T,) share of the test set that is classified correctly, or nan
-
-
-class Dataset(Protocol):
-    """Labelled samples, as `fedcohort.data.load` returns them."""
-
-    @property
-    def x_train(self) -> Array: ...
-    @property
-    def y_train(self) -> Array: ...
-    @property
-    def x_test(self) -> Array | None: ...
-    @property
-    def y_test(self) -> Array | None: ...
-    @property
-    def classes(self) -> int: ...
-
-
-class Partition(Protocol):
-    """Who holds which training samples."""
-
-    @property
-    def clients(self) -> Sequence[Array]: ...
 
 
 class Task(ABC):
@@ -83,6 +61,14 @@ class Task(ABC):
     label_histograms: Ints | None = None
     caches: ClassVar[tuple[str, ...]] = ()
     """Attributes that are computed from the others when first needed, and so decide nothing."""
+
+    @property
+    def layers(self) -> Mapping[str, tuple[int, ...]]:
+        """The shape of each named layer, in the order in which a flat model holds them.
+
+        `fedcohort.learning.cut` cuts a model, an update or a gradient accordingly.
+        """
+        return {"theta": (self.dimension,)}
 
     def fingerprint(self) -> str:
         """A digest of all that decides a result; what it cannot tell apart is refused.

@@ -313,7 +313,7 @@ class _Runs:
     def f1(self) -> dict[str, Floats]:
         """(seeds, classes) of the last model on the test set."""
         task = self.setting.task()
-        truth = task.samples.y_test
+        truth = task.data.y_test
         return {
             name: np.stack([f1_by_class(truth, task.predictions(t.model), 10) for t in traces])
             for name, traces in self.traces.items()

@@ -8,13 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from fedcohort.core.types import Array, Floats
-from fedcohort.learning.classifier import GRAM_BYTES, Classifier
-from fedcohort.learning.data import collect, unpack
-from fedcohort.learning.task import Dataset, Partition
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.types import Array, Ints
+from fedcohort.learning.data import ClientData, Dataset, Partition, is_integer, unpack
+from fedcohort.learning.dense import Dense
+from fedcohort.learning.learning_task import LearningTask
+from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
 
 
-class MLP(Classifier):
+class MLP(LearningTask):
     """A fully connected network with one hidden layer of ReLUs.
 
     Parameters
@@ -22,7 +24,8 @@ class MLP(Classifier):
     x_train, y_train, x_test, y_test, clients, classes, importance, dtype, gram_bytes
         As for `Softmax`.
     hidden : int
-        The hidden units, 50 as in the experiments of Fraboni et al.
+        The hidden units, 50 as in the experiments of Fraboni et al. Weights and biases start
+        uniform on ``+-1 / sqrt(inputs)``, as torch's ``Linear``; see `Dense`.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class MLP(Classifier):
     """
 
     name = "mlp"
+    label_histograms: Ints
 
     def __init__(
         self,
@@ -55,23 +59,13 @@ class MLP(Classifier):
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,
     ) -> None:
-        samples = collect(x_train, y_train, x_test, y_test, clients, classes, dtype)
-        super().__init__(samples, hidden, importance, gram_bytes)
+        if not is_integer(hidden) or hidden < 1:
+            raise BadParameter("hidden", "MLP", "an integer of at least 1", hidden)
+        data = ClientData.divide(x_train, y_train, x_test, y_test, clients, classes)
+        model = Dense((data.features, int(hidden), classes), np.dtype(dtype), "uniform", self.name)
+        super().__init__(model, data, Batched(gram_bytes), importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
         """The task for a data set and who holds which of its samples; options as above."""
         return cls(*unpack(dataset, partition), **options)
-
-    def initial(self, seed: int) -> Floats:
-        """Uniform on ``+-1 / sqrt(inputs)``, weights and biases alike, as torch's ``Linear``.
-
-        The law is torch's; the numbers are not, for the generator is another.
-        """
-        rng = np.random.Generator(np.random.Philox(seed))
-        parts = []
-        for outputs, inputs in self._shapes:
-            words = rng.bit_generator.random_raw(outputs * inputs)
-            uniforms = (words >> np.uint64(11)) * 2.0**-53  # in [0, 1)
-            parts.append((2 * uniforms - 1) / np.sqrt(inputs - 1))
-        return np.concatenate(parts)

@@ -8,14 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from fedcohort.core.types import Array, Floats
-from fedcohort.learning.classifier import GRAM_BYTES, Classifier
-from fedcohort.learning.data import collect, unpack
-from fedcohort.learning.task import Dataset, Partition
+from fedcohort.core.types import Array, Ints
+from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
+from fedcohort.learning.dense import Dense
+from fedcohort.learning.learning_task import LearningTask
+from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
 
 
-class Softmax(Classifier):
+class Softmax(LearningTask):
     """Multinomial logistic regression with a bias, on data that is spread over clients.
+
+    It starts at zero: the problem is convex, and zero favours no class.
 
     Parameters
     ----------
@@ -49,6 +52,7 @@ class Softmax(Classifier):
     """
 
     name = "softmax"
+    label_histograms: Ints
 
     def __init__(
         self,
@@ -63,14 +67,11 @@ class Softmax(Classifier):
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,
     ) -> None:
-        samples = collect(x_train, y_train, x_test, y_test, clients, classes, dtype)
-        super().__init__(samples, None, importance, gram_bytes)
+        data = ClientData.divide(x_train, y_train, x_test, y_test, clients, classes)
+        model = Dense((data.features, classes), np.dtype(dtype), "zero", self.name)
+        super().__init__(model, data, Batched(gram_bytes), importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
         """The task for a data set and who holds which of its samples; options as above."""
         return cls(*unpack(dataset, partition), **options)
-
-    def initial(self, seed: int) -> Floats:
-        """Zero, whatever the seed: the problem is convex, and zero favours no class."""
-        return np.zeros(self.dimension)

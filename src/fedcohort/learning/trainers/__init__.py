@@ -1,1 +1,11 @@
-"""How clients train: fast, for a whole cohort at once, and plainly, as its slow twin."""
+"""How clients train; the first that can is taken, unless a task is given another."""
+
+from fedcohort.learning.trainer import Trainer
+from fedcohort.learning.trainers.batched import Batched
+from fedcohort.learning.trainers.plain import PlainLoop
+
+TRAINERS: tuple[Trainer, ...] = (Batched(), PlainLoop())
+"""From fast and particular to slow and general: `Batched` (numpy, clients side by side, Gram or
+direct form) for dense networks with at most one hidden layer, `PlainLoop` for any model."""
+
+__all__ = ["TRAINERS", "Batched", "PlainLoop", "Trainer"]

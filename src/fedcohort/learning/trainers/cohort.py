@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.data import Samples
 from fedcohort.learning.trainers.layers import Layer, Plan, regularise
+from fedcohort.learning.trainers.samples import Samples
 from fedcohort.learning.work import LocalWork
 
 Drawn = tuple[int, Ints, Ints]
@@ -74,7 +74,7 @@ def train(
     labels = samples.y[plan.rows + samples.starts[plan.clients][:, None]]  # (T, k, B)
     scale = (work.lr * plan.weights).astype(plan.weights.dtype)  # lr / length of the batch
     if head is None:
-        _train_linear(layer, samples.classes, labels, scale, plan.active)
+        _train_linear(layer, samples.held.classes or 0, labels, scale, plan.active)
         return None
     return _train_hidden(layer, head, labels, scale, plan.active, work, push)
 

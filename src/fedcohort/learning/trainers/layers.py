@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.data import Samples
+from fedcohort.learning.trainers.samples import Samples
 from fedcohort.learning.work import LocalWork
 
 _GATHER_BYTES = 1 << 20  # samples copied at a time: what stays in a core's cache
@@ -112,7 +112,7 @@ class Gram:
     ) -> None:
         self._plan, self._start, self._work = plan, start, work
         self._push = push  # (k, h, d + 1) lr times the drift
-        self._x = [samples.x[samples.of(int(client))] for client in plan.clients]
+        self._x = [samples.x[samples.held.part(int(client))] for client in plan.clients]
         _, k, batch = plan.rows.shape
         sizes = [len(x) for x in self._x]
         self._firsts = np.concatenate([[0], np.cumsum(sizes)])
@@ -208,7 +208,7 @@ class GramMatrices:
     def __init__(self, samples: Samples, most_bytes: int) -> None:
         self._samples = samples
         self._kept: dict[int, Array] = {}
-        sizes = samples.sizes.astype(np.float64)  # squares of large sizes overflow integers
+        sizes = samples.held.sizes.astype(np.float64)  # squares of large sizes overflow integers
         order = np.argsort(sizes, kind="stable")
         needed = np.cumsum(sizes[order] ** 2 * samples.x.itemsize)
         self._fits = np.zeros(len(sizes), dtype=bool)
@@ -221,6 +221,6 @@ class GramMatrices:
     def of(self, client: int) -> Array:
         """The matrix of a client, (n_i, n_i)."""
         if client not in self._kept:
-            x = self._samples.x[self._samples.of(client)]
+            x = self._samples.x[self._samples.held.part(client)]
             self._kept[client] = x @ x.T
         return self._kept[client]

@@ -1,73 +1,31 @@
 """The obvious way to train: one client, one step after another, nothing clever.
 
-The slow twin of `Softmax.updates` and `MLP.updates`. It uses the same mini-batches, and the
-tests hold the fast path to it. Read this file to learn what the fast path computes.
+It trains any `Model`, and is the slow twin of the other trainers and of `Quadratic`: it uses
+the same mini-batches, and the tests hold them to it.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.batches import batches, participants
+from fedcohort.learning.data import ClientData, Rows
+from fedcohort.learning.model import Model
+from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.work import LocalWork
 
-Layers = list[tuple[Array, Array]]
-"""Weights (outputs, inputs) and biases (outputs,) of each linear layer; ReLU in between."""
-
-
-def unflatten(theta: Array, widths: tuple[int, ...]) -> Layers:
-    """The layers in a flat model, in torch's order; ``widths`` are inputs, [hidden,] classes."""
-    layers, at = [], 0
-    for inputs, outputs in pairwise(widths):
-        weights = theta[at : at + outputs * inputs].reshape(outputs, inputs)
-        at += outputs * inputs
-        layers.append((weights, theta[at : at + outputs]))
-        at += outputs
-    return layers
-
-
-def logits(layers: Layers, x: Array) -> Array:
-    """The scores of each class, (samples, classes)."""
-    for weights, biases in layers[:-1]:
-        x = np.maximum(x @ weights.T + biases, 0)
-    weights, biases = layers[-1]
-    return x @ weights.T + biases
-
-
-def loss(theta: Array, widths: tuple[int, ...], x: Array, y: Ints) -> float:
-    """The mean cross-entropy over samples."""
-    scores = logits(unflatten(theta, widths), x)
-    highest = scores.max(axis=1, keepdims=True)
-    normaliser = highest[:, 0] + np.log(np.exp(scores - highest).sum(axis=1))
-    return float((normaliser - scores[np.arange(len(y)), y]).mean())
-
-
-def gradient(theta: Array, widths: tuple[int, ...], x: Array, y: Ints) -> Array:
-    """The gradient of `loss`, (d,), by back-propagation."""
-    layers = unflatten(theta, widths)
-    inputs = [x]
-    for weights, biases in layers[:-1]:
-        inputs.append(np.maximum(inputs[-1] @ weights.T + biases, 0))
-    scores = inputs[-1] @ layers[-1][0].T + layers[-1][1]
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    error = shares / shares.sum(axis=1, keepdims=True)
-    error[np.arange(len(y)), y] -= 1
-    error /= len(y)
-    parts: list[Array] = []
-    for (weights, _), given in zip(reversed(layers), reversed(inputs), strict=True):
-        parts = [(error.T @ given).ravel(), error.sum(axis=0), *parts]
-        error = (error @ weights) * (given > 0)  # the ReLU before; unused for the first layer
-    return np.concatenate(parts)
+_TILE = 4096  # samples that are evaluated at a time
 
 
 def update(
+    model: Model,
     theta: Array,
-    widths: tuple[int, ...],
     x: Array,
-    y: Ints,
+    y: Array,
     work: LocalWork,
     rng: np.random.Generator,
     data_rate: float = 1.0,
@@ -78,26 +36,10 @@ def update(
     rows, lengths = batches(rng, len(y), work, data_rate)
     for chosen, length in zip(rows, lengths, strict=True):
         batch = chosen[:length]
-        step = gradient(local, widths, x[batch], y[batch])
-        step += work.decay * local + work.mu * (local - theta) + drift
-        local -= work.lr * step
+        step = model.gradient(local, x[batch], y[batch])
+        step = step + work.decay * local + work.mu * (local - theta) + drift
+        local = local - work.lr * step
     return local - theta
-
-
-def gradient_sum(
-    theta: Array,
-    widths: tuple[int, ...],
-    x: Array,
-    y: Ints,
-    rng: np.random.Generator,
-    data_rate: float = 1.0,
-) -> tuple[Array, int]:
-    """The sum of the gradients of the samples that take part, and their number."""
-    total = np.zeros_like(theta)
-    rows = participants(rng, len(y), data_rate)
-    for row in rows:
-        total += gradient(theta, widths, x[[row]], y[[row]])
-    return total, len(rows)
 
 
 def quadratic_update(
@@ -118,3 +60,85 @@ def quadratic_update(
             step = step + noise * rng.standard_normal(len(theta))
         local = local - work.lr * step
     return local - theta
+
+
+@dataclass(frozen=True)
+class PlainLoop(Trainer):
+    """One client after another, whatever the model; data are read as they are needed."""
+
+    def misfit(self, model: Model, data: ClientData) -> str | None:
+        """Nothing is."""
+        return None
+
+    def bind(self, model: Model, data: ClientData) -> PlainComputation:
+        """See `Trainer.bind`."""
+        return PlainComputation(model, data)
+
+
+class PlainComputation(Computation):
+    """See `Computation`."""
+
+    def __init__(self, model: Model, data: ClientData) -> None:
+        self.model, self._data = model, data
+
+    @property
+    def data(self) -> ClientData:
+        """As they were given."""
+        return self._data
+
+    def updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float,
+        drift: Array | None,
+    ) -> Array:
+        """See `Computation.updates`."""
+        theta = theta.astype(self.model.dtype, copy=False)
+        pushes = np.zeros(len(clients)) if drift is None else drift
+        rows = np.zeros((len(clients), len(theta)), dtype=self.model.dtype)
+        # A diverged row is the server's case, and does not stop the others.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row, client, rng, push in zip(rows, clients, rngs, pushes, strict=True):
+                x, y = self.data.samples(self.data.part(client))
+                row[:] = update(self.model, theta, x, y, work, rng, data_rate, push)
+        return rows
+
+    def gradient_sum(self, theta: Array, rows: Rows) -> Array:
+        """See `Computation.gradient_sum`."""
+        x, y = self.data.samples(rows)
+        return len(y) * self.model.gradient(theta.astype(self.model.dtype, copy=False), x, y)
+
+    def sample_losses(self, theta: Array, rows: Rows) -> Array:
+        """See `Computation.sample_losses`."""
+        return self._losses(theta, *self.data.samples(rows))
+
+    def tiles(self, thetas: Array, test: bool) -> Iterator[tuple[slice, Array, Array | None]]:
+        """See `Computation.tiles`."""
+        for start in range(0, len(self.data.y_test) if test else self.data.total, _TILE):
+            part = slice(start, start + _TILE)
+            x, y = self._test(part) if test else self.data.samples(part)
+            part = slice(start, start + len(y))
+            losses = np.stack([self._losses(theta, x, y) for theta in thetas])
+            told = [self.model.predictions(theta, x) for theta in thetas] if test else [None]
+            correct = None if told[0] is None else np.stack([guess == y for guess in told])
+            yield part, losses, correct
+
+    def _test(self, part: slice) -> tuple[Array, Array]:
+        return np.asarray(self.data.x_test[part]), self.data.y_test[part]
+
+    def _losses(self, theta: Array, x: Array, y: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta = theta.astype(self.model.dtype, copy=False)
+            losses = np.asarray(self.model.sample_losses(theta, x, y))
+        return np.where(np.isnan(losses), np.inf, losses)
+
+    def predictions(self, theta: Array) -> Ints | None:
+        """See `Computation.predictions`."""
+        return self.model.predictions(theta, *self._test(slice(None))[:1])
+
+    def pooled(self) -> PlainComputation:
+        """See `Computation.pooled`."""
+        return PlainComputation(self.model, self.data.pooled())

@@ -1,0 +1,264 @@
+"""Dense networks with one or no hidden layer, in numpy, clients and models side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.types import Array, Ints
+from fedcohort.learning.batches import batches
+from fedcohort.learning.data import ClientData, Rows, is_integer
+from fedcohort.learning.dense import Dense
+from fedcohort.learning.model import Model
+from fedcohort.learning.trainer import Computation, Trainer
+from fedcohort.learning.trainers.cohort import Drawn, groups, make_plan, softmax_error, train
+from fedcohort.learning.trainers.layers import Direct, Gram, GramMatrices, Plan, gram_pays
+from fedcohort.learning.trainers.samples import Samples
+from fedcohort.learning.work import LocalWork
+
+GRAM_BYTES = 256 << 20  # the default limit on what Gram matrices may hold
+
+_TRAIN_BYTES = 16 << 20  # what a group of clients that train together may hold
+_PLAN_BYTES = 32  # per row of a batch: its place, its weight and its label
+_WIDE = 1024  # columns of one product in an evaluation: models side by side
+_TILE = 1 << 20  # entries of such a product: rows times columns
+
+
+@dataclass(frozen=True)
+class Batched(Trainer):
+    """The clients of a cohort train together, each in the form that is less work for it.
+
+    Which of the two forms of `fedcohort.learning.trainers.layers` a client trains in depends on
+    its own samples and on the local work, never on who else was chosen: the Gram form where it
+    saves operations and the matrix of the client, with those of all smaller ones, fits into
+    ``gram_bytes``; else the direct form.
+
+    Parameters
+    ----------
+    gram_bytes
+        How much memory the Gram matrices may take; 0 turns the Gram form off.
+    """
+
+    gram_bytes: int = GRAM_BYTES
+
+    def __post_init__(self) -> None:
+        if not is_integer(self.gram_bytes) or self.gram_bytes < 0:
+            must = "an integer of at least 0"
+            raise BadParameter("gram_bytes", "Batched", must, self.gram_bytes)
+
+    def misfit(self, model: Model, data: ClientData) -> str | None:
+        """See `Trainer.misfit`."""
+        if not isinstance(model, Dense) or len(model.widths) > 3:
+            return "it trains dense networks with at most one hidden layer"
+        return None
+
+    def bind(self, model: Model, data: ClientData) -> BatchedComputation:
+        """Samples are copied once, to be side by side; the task keeps that copy only."""
+        return BatchedComputation(model, Samples.of_data(data, model.dtype), self.gram_bytes)
+
+
+class BatchedComputation(Computation):
+    """See `Computation`."""
+
+    def __init__(self, model: Model, samples: Samples, gram_bytes: int) -> None:
+        self.model, self.samples = model, samples
+        weights = list(model.layers.values())[::2]
+        self._shapes = [(outputs, inputs + 1) for outputs, inputs in weights]
+        self.models_at_once = max(1, _WIDE // self._shapes[0][0])
+        self.grams = GramMatrices(samples, gram_bytes)
+
+    @property
+    def data(self) -> ClientData:
+        """Views of the samples, so that there is one copy only, also in another process."""
+        return self.samples.seen()
+
+    # Training
+
+    def updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float,
+        drift: Array | None,
+    ) -> Array:
+        """See `Computation.updates`."""
+        layers = [layer[0] for layer in self._layers(theta[None])]
+        updates = np.zeros((len(clients), len(theta)), dtype=self.samples.x.dtype)
+        by_form: dict[bool, list[Drawn]] = {False: [], True: []}
+        starts = self.samples.starts
+        sizes = starts[clients + 1] - starts[clients]
+        for position, (client, size, rng) in enumerate(
+            zip(clients.tolist(), sizes.tolist(), rngs, strict=True)
+        ):
+            rows, lengths = batches(rng, size, work, data_rate)
+            if len(rows):
+                pays = gram_pays(size, rows.size, self._shapes[0][1])
+                by_form[pays and self.grams.fits(client)].append((position, rows, lengths))
+        # A diverged row is the server's case, and does not stop the others.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for gram, drawn in by_form.items():
+                for group in groups(drawn, partial(self._most, gram=gram)):
+                    plan = make_plan(group, clients, updates.dtype)
+                    positions = [position for position, _, _ in group]
+                    pushes = None if drift is None else self._layers(work.lr * drift[positions])
+                    changes = self._train(plan, layers, work, pushes, gram)
+                    self._flatten(changes, updates, positions)
+        return updates
+
+    def _most(self, steps: int, width: int, gram: bool) -> int:
+        """The clients that train together on so many batches of a width."""
+        outputs, inputs = self._shapes[0]
+        entries = 2 * width * outputs if gram else width * inputs + 2 * outputs * inputs
+        plan = _PLAN_BYTES * steps * width
+        return max(1, _TRAIN_BYTES // (entries * self.samples.x.itemsize + plan))
+
+    def _train(
+        self,
+        plan: Plan,
+        layers: list[Array],
+        work: LocalWork,
+        pushes: list[Array] | None,
+        gram: bool,
+    ) -> list[Array]:
+        """The change of each layer, (k, outputs, inputs + 1), of the clients of a plan."""
+        push = None if pushes is None else pushes[0]
+        if gram:
+            matrices = [self.grams.of(int(client)) for client in plan.clients]
+            first: Gram | Direct = Gram(self.samples, plan, layers[0], work, push, matrices)
+        else:
+            first = Direct(self.samples, plan, layers[0], work, push)
+        head = layers[1] if len(layers) > 1 else None
+        push = pushes[-1] if pushes is not None else None
+        change = train(first, head, self.samples, plan, work, push)
+        return [first.change()] if change is None else [first.change(), change]
+
+    def pooled(self) -> BatchedComputation:
+        """See `Computation.pooled`; one Gram matrix of everything never pays."""
+        return BatchedComputation(self.model, self.samples.pooled(), 0)
+
+    # Losses and gradients of a given model
+
+    def gradient_sum(self, theta: Array, rows: Rows) -> Array:
+        """See `Computation.gradient_sum`."""
+        layers = [layer[0] for layer in self._layers(theta[None])]
+        gradients = _gradient_sum(layers, self.samples.x[rows], self.samples.y[rows])
+        flat = np.empty((1, len(theta)), dtype=self.samples.x.dtype)
+        self._flatten([layer[None] for layer in gradients], flat, [0])
+        return np.asarray(flat[0])
+
+    def sample_losses(self, theta: Array, rows: Rows) -> Array:
+        """See `Computation.sample_losses`."""
+        scores = _scores(self._layers(theta[None]), self.samples.x[rows])
+        return np.asarray(_cross_entropy(scores, self.samples.y[rows])[0])
+
+    def tiles(self, thetas: Array, test: bool) -> Iterator[tuple[slice, Array, Array | None]]:
+        """See `Computation.tiles`; in wide products, and in bounded memory."""
+        samples = self.samples
+        x, y = (samples.x_test, samples.y_test) if test else (samples.x, samples.y)
+        for part, scores in self._scores(thetas, x):
+            correct = _correct(scores, y[part]) if test else None
+            yield part, _cross_entropy(scores, y[part]), correct
+
+    def predictions(self, theta: Array) -> Ints:
+        """See `Computation.predictions`."""
+        scored = self._scores(theta[None], self.samples.x_test)
+        tiles = [scores[0].argmax(axis=0) for _, scores in scored]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *tiles])
+
+    def _scores(self, thetas: Array, x: Array) -> Iterator[tuple[slice, Array]]:
+        """Scores (T, classes, rows) of consecutive rows of ``x``."""
+        layers = self._layers(thetas)
+        rows = max(64, _TILE // (layers[0].shape[0] * layers[0].shape[1]))
+        for start in range(0, len(x), rows):
+            part = slice(start, min(start + rows, len(x)))
+            yield part, _scores(layers, x[part])
+
+    # Between flat models and layers
+
+    def _layers(self, thetas: Array) -> list[Array]:
+        """Flat models (T, d) as layers (T, outputs, inputs + 1), biases last."""
+        layers, at = [], 0
+        for outputs, inputs in self._shapes:
+            layer = np.empty((len(thetas), outputs, inputs), dtype=self.samples.x.dtype)
+            end = at + outputs * (inputs - 1)
+            weights = thetas[:, at:end].reshape(len(thetas), outputs, inputs - 1)
+            with np.errstate(over="ignore"):  # to infinity, and so is the loss
+                layer[:, :, :-1], layer[:, :, -1] = weights, thetas[:, end : end + outputs]
+            at = end + outputs
+            layers.append(layer)
+        return layers
+
+    def _flatten(self, layers: list[Array], out: Array, positions: list[int]) -> None:
+        """Write layers (k, outputs, inputs + 1) to rows of flat models (., d)."""
+        at = 0
+        for (outputs, inputs), layer in zip(self._shapes, layers, strict=True):
+            end = at + outputs * (inputs - 1)
+            for position, matrix in zip(positions, layer, strict=True):
+                out[position, at:end].reshape(outputs, inputs - 1)[...] = matrix[:, :-1]
+                out[position, end : end + outputs] = matrix[:, -1]
+            at = end + outputs
+
+
+def _scores(layers: list[Array], x: Array) -> Array:
+    """The scores of T models: layers (T, outputs, inputs + 1), ``x`` (R, d + 1) -> (T, C, R)."""
+    models, outputs, inputs = layers[0].shape
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.matmul(layers[0].reshape(-1, inputs), x.T).reshape(models, outputs, len(x))
+        if len(layers) == 1:
+            return np.asarray(z)
+        np.maximum(z, 0, out=z)
+        scores = np.matmul(layers[1][:, :, :-1], z)
+        scores += layers[1][:, :, -1:]
+        return np.asarray(scores)
+
+
+def _right(scores: Array, y: Ints) -> Array:
+    """The score of the right class of each sample, (T, C, R) -> (T, R)."""
+    flat = scores.reshape(len(scores), -1)
+    return flat.take(y * len(y) + np.arange(len(y)), axis=1)
+
+
+def _correct(scores: Array, y: Ints) -> Array:
+    """Whether the right class is the first with the highest score, (T, C, R) -> (T, R).
+
+    That is ``scores.argmax(axis=1) == y``, which numpy does slowly along such an axis.
+    """
+    highest = scores.max(axis=1)
+    correct = _right(scores, y) == highest
+    for label in range(scores.shape[1] - 1):
+        correct &= (scores[:, label] < highest) | (y <= label)
+    return np.asarray(correct)
+
+
+def _cross_entropy(scores: Array, y: Ints) -> Array:
+    """The loss of each sample, (T, C, R) -> (T, R), infinite where it overflows.
+
+    The scores are used up.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores -= scores.max(axis=1, keepdims=True)
+        right = _right(scores, y)
+        np.exp(scores, out=scores)
+        values = np.log(scores.sum(axis=1)) - right
+    np.copyto(values, np.inf, where=np.isnan(values))
+    return np.asarray(values)
+
+
+def _gradient_sum(layers: list[Array], x: Array, y: Ints) -> list[Array]:
+    """The sum over samples of the gradients of the cross-entropy, layer by layer."""
+    ones = np.ones((1, len(y)), dtype=x.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = layers[0] @ x.T  # (h, R)
+        given = np.concatenate([np.maximum(z, 0), ones])  # (h + 1, R)
+        scores = z if len(layers) == 1 else layers[1] @ given  # (C, R)
+        softmax_error(scores, ones[0], y)
+        if len(layers) == 1:
+            return [scores @ x]
+        error = (layers[1][:, :-1].T @ scores) * (z > 0)
+        return [error @ x, scores @ given.T]
