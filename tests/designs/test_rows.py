@@ -165,3 +165,33 @@ def test_equal_clients_share_the_pairs() -> None:
     mean, variance = rows.distinct()
     assert mean == pytest.approx(rows.inclusion().sum())
     assert 0 < variance < 1
+
+
+UNEVEN = [[10**18, 1], [1, 10**18, 3, 10**9], [2**62, 2**62, 1], [5 * 10**15, 1, 1], [1, 2**70, 7]]
+
+
+@pytest.mark.parametrize("sizes", UNEVEN)
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("dedicate", [None, False, True])
+def test_tiny_clients_are_not_lost_beside_huge_ones(sizes: list[int], m: int, dedicate) -> None:
+    """Inclusion and variance to 1e-12 of each, against Fractions."""
+    large = max(sizes) >= 2**63
+    shares = Shares.of(np.array(sizes, dtype=object if large else np.int64))
+    order = np.argsort([-size for size in sizes], kind="stable")
+    rows = Rows.alike(shares, m) if dedicate is None else Rows.along(order, shares, m, dedicate)
+    masses, whole = dense(rows), sum(sizes)
+    for i in range(len(sizes)):
+        chances = [Fraction(row[i], whole) for row in masses for _ in range(rows.repeats)]
+        missed = Fraction(1)
+        for chance in chances:
+            missed *= 1 - chance
+        spread = sum((chance * (1 - chance) for chance in chances), Fraction(0)) / m**2
+        assert rows.inclusion()[i] == pytest.approx(float(1 - missed), rel=1e-12, abs=0)
+        assert rows.variance()[i] == pytest.approx(float(spread), rel=1e-12, abs=0)
+
+
+def test_a_client_of_one_sample_beside_1e18_is_drawn_now_and_then() -> None:
+    rows = Rows.alike(shares_of([10**18, 1]), 2)
+    assert rows.inclusion()[1] == pytest.approx(2e-18, rel=1e-12)
+    assert rows.variance() == pytest.approx([5e-19, 5e-19], rel=1e-12)
+    assert rows.distinct().variance == pytest.approx(2e-18, rel=1e-12)

@@ -111,7 +111,7 @@ class SimilarUpdates(Scheme[Seen]):
     inside: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
     weights: Annotated[str, OneOf(("unbiased", "paper"))] = "unbiased"
     features: Annotated[str, OneOf(("ask", "stale"))] = "ask"
-    measure: Annotated[str, OneOf(("update", "contribution"))] = "update"
+    measure: Annotated[str, OneOf(("contribution", "update"))] = "contribution"
     compression: Annotated[str, OneOf(("groups", "centres", "projection"))] = "groups"
     rate: Annotated[float, Real(0, 1, open_low=True)] = 0.1
     floor: Annotated[float, Real(0, 1)] = 0.1

@@ -16,7 +16,7 @@ class HCSFed(SimilarUpdates):
     2. k-means makes strata of similar clients.
     3. The m draws are shared out among the strata by Neyman's rule, m_h ~ N_h s_h with the
        *standard deviation* s_h of the features: the exact integer optimum, 1 <= m_h <= N_h.
-    4. Inside a stratum clients are drawn with replacement with probability q_i ~ ||X_i||.
+    4. Inside a stratum clients are drawn with replacement with probability q_i ~ p_i ||X_i||.
     5. A draw weighs p_i / (m_h q_i) (Hansen-Hurwitz): unbiased, whatever the features are.
 
     With fewer draws than strata the most similar strata are merged; strata whose features are
@@ -45,8 +45,9 @@ class HCSFed(SimilarUpdates):
         ``"ask"``: all clients train and tell their features in every round, as the paper needs
         (the ledger shows the price); ``"stale"``: those of the last time they were chosen.
     measure
-        What q_i and s_h are made of: ``"update"``, X_i as in the paper; ``"contribution"``,
-        p_i X_i, which is what is summed. The same where all clients are equally important.
+        What q_i and s_h are made of: ``"contribution"``, p_i X_i, which is what is summed;
+        ``"update"``, X_i as in the paper, which with unequal sizes varies more than plain `md`.
+        The same where all clients are equally important.
     compression
         ``"groups"``: sums over random groups of coordinates with random signs; ``"centres"``:
         centres of the component values as in the paper, blind to which coordinate is which;
@@ -61,7 +62,7 @@ class HCSFed(SimilarUpdates):
 
     Where we differ: see the docs page; in short, equation (5) confuses variance and standard
     deviation, the weights of Algorithm 2, line 15, are biased, and m_h need not be whole. As
-    printed is ``weights="paper", allocation="paper", floor=0, cap=None``.
+    printed is ``measure="update", weights="paper", allocation="paper", floor=0, cap=None``.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> told = lambda ask: [[1.0, 0.0], [1.1, 0.0], [0.0, 9.0], [0.0, 7.0]]

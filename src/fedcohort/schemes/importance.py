@@ -11,7 +11,7 @@ from fedcohort.schemes._hcsfed import SimilarUpdates
 
 @dataclass(frozen=True)
 class Importance(SimilarUpdates):
-    """m draws with probability proportional to the length of the compressed update.
+    """m draws with probability proportional to importance times the length of the update.
 
     `hcsfed` with one stratum. A draw of client i weighs p_i / (m q_i) (Hansen-Hurwitz), so the
     aggregate is unbiased. The parameters are those of `hcsfed`.
