@@ -168,11 +168,33 @@ class Rows(Design):
         return Entries((starts // self.width).astype(np.int64), clients, ends - starts)
 
     @cached_property
+    def _joined(self) -> Entries:
+        """The entries, where a client has several in a row with their masses added up."""
+        row, client, mass = self.entries
+        if self.clients is None:  # a segment each
+            return self.entries
+        place, joined = np.unique(row * self.n + client, return_inverse=True)
+        if len(place) == len(row):
+            return self.entries
+        masses = np.zeros(len(place), dtype=mass.dtype)
+        np.add.at(masses, joined, mass)
+        return Entries(place // self.n, place % self.n, masses)
+
+    def _sparse(self, masses: Ints) -> sparse.csr_array:
+        """(rows, n) masses of `_joined` over the width of a row."""
+        parts = np.asarray(masses / self.width, dtype=np.float64)
+        where = self._joined.row, self._joined.client
+        return sparse.csr_array((parts, where), shape=(self.rows, self.n))
+
+    @cached_property
     def matrix(self) -> sparse.csr_array:
         """(rows, n) the probabilities r_ki, sparse."""
-        row, client, mass = self.entries
-        chances = np.asarray(mass / self.width, dtype=np.float64)
-        return sparse.csr_array((chances, (row, client)), shape=(self.rows, self.n))
+        return self._sparse(self._joined.mass)
+
+    @cached_property
+    def _others(self) -> sparse.csr_array:
+        """(rows, n) 1 - r_ki where r_ki > 0, not zero where r_ki is rounded to 1."""
+        return self._sparse(self.width - self._joined.mass)
 
     def expected_counts(self) -> Floats:
         out: Floats = self.repeats * np.asarray(self.matrix.sum(axis=0))
@@ -180,7 +202,7 @@ class Rows(Design):
 
     def count_variance(self) -> Floats:
         r = self.matrix.copy()
-        r.data = r.data * (1.0 - r.data)
+        r.data = r.data * self._others.data
         out: Floats = self.repeats * np.asarray(r.sum(axis=0))
         return out
 
@@ -191,21 +213,21 @@ class Rows(Design):
         return out
 
     def inclusion(self) -> Floats:
-        return 1.0 - self._missed()
+        out: Floats = -np.expm1(self._log_missed())  # not 1 - exp: a chance of 1e-18 counts
+        return out
 
-    def _missed(self) -> Floats:
-        """(n,) probability that no draw hits the client."""
-        log_miss = self.matrix.copy()
+    def _log_missed(self) -> Floats:
+        """(n,) logarithm of the probability that no draw hits the client."""
+        logs, others = self.matrix.copy(), self._others.data
         with np.errstate(divide="ignore"):  # a client that fills a row is never missed
-            log_miss.data = np.log1p(-np.minimum(log_miss.data, 1.0))
-        out: Floats = np.exp(self.repeats * np.asarray(log_miss.sum(axis=0)))
+            logs.data = np.where(logs.data < 0.5, np.log1p(-logs.data), np.log(others))
+        out: Floats = self.repeats * np.asarray(logs.sum(axis=0))
         return out
 
     def distinct(self) -> Distinct:
-        missed = self._missed()
-        mean = float((1.0 - missed).sum())
+        missed, hit = np.exp(self._log_missed()), self.inclusion()
         both = self._alike_pairs() if self.rows == 1 else self._row_pairs(missed)
-        return Distinct(mean, max(0.0, float((missed * (1.0 - missed)).sum()) + both))
+        return Distinct(float(hit.sum()), max(0.0, float((missed * hit).sum()) + both))
 
     def _alike_pairs(self) -> float:
         """Sum over ordered pairs of Cov(1{i missed}, 1{j missed}), one row; equal r together."""
