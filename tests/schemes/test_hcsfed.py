@@ -72,7 +72,8 @@ def test_the_printed_weights_are_shown_biased_by_the_same_test(name):
 
 
 def test_the_printed_weights_are_those_of_line_15():
-    chooser = HCSFed(m=3, strata=2, weights="paper", allocation="proportional", floor=TINY)
+    how = {"weights": "paper", "allocation": "proportional", "measure": "update"}
+    chooser = HCSFed(m=3, strata=2, floor=TINY, **how)
     design = law(chooser, FEATURES, centres=KINDS)
     for chance, cohort in design.enumerate():
         assert chance > 0
@@ -97,7 +98,8 @@ def test_the_printed_weights_are_those_of_line_15():
 
 def test_golden_variances_are_those_of_the_schemes():
     x = np.array([4.0, -1.0, 2.0, 7.0, 0.0])
-    chooser = HCSFed(m=3, strata=2, allocation="proportional", floor=TINY)
+    how = {"allocation": "proportional", "measure": "update"}
+    chooser = HCSFed(m=3, strata=2, floor=TINY, **how)
     hurwitz = law(chooser, FEATURES, centres=KINDS)
     assert hurwitz.aggregate_variance(x) == pytest.approx(1.07, abs=1e-6)
     uniform = law(Cluster(m=3, strata=2), FEATURES, centres=KINDS)
@@ -129,7 +131,8 @@ def test_the_ablation_is_a_loop_over_names():
 
 def test_the_error_of_the_printed_weights_is_that_of_the_theory():
     x = FEATURES
-    chooser = HCSFed(m=3, strata=2, weights="paper", allocation="proportional", floor=TINY)
+    how = {"weights": "paper", "allocation": "proportional", "measure": "update"}
+    chooser = HCSFed(m=3, strata=2, floor=TINY, **how)
     design = law(chooser, FEATURES, centres=KINDS)
     p = np.array(SIZES) / 10
     labels, draws = [0, 0, 0, 1, 1], [2, 1]
@@ -247,7 +250,30 @@ def test_chances_by_contribution_have_no_variance_where_updates_are_alike():
     x, sizes = np.ones((4, 1)), [1, 2, 30, 4]
     by_contribution = law(Importance(m=1, floor=0, measure="contribution"), x, sizes)
     assert by_contribution.aggregate_variance(x) == pytest.approx(0, abs=1e-12)
-    assert law(Importance(m=1, floor=0), x, sizes).aggregate_variance(x) > 0.5
+    by_update = law(Importance(m=1, floor=0, measure="update"), x, sizes)
+    assert by_update.aggregate_variance(x) > 0.5
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_contributions_are_measured_unless_the_printed_way_is_asked_for(name):
+    assert scheme(name).measure == "contribution"
+
+
+@pytest.mark.parametrize("name", ["importance", "hcsfed"])
+def test_with_unequal_sizes_the_default_varies_less_than_md_and_as_printed(name):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((30, 2)) + np.repeat([[5, 0], [0, 5], [-5, -5]], 10, axis=0)
+    x *= rng.gamma(1.0, size=(30, 1))
+    sizes = np.ceil(rng.lognormal(3, 1.2, 30)).astype(int)
+    md = scheme("md", m=9).law(Federation.from_sizes(sizes)).aggregate_variance(x)
+    strata = 1 if name == "importance" else 3
+    how = {"m": 9, "strata": strata}
+    default, printed = (
+        law(scheme(name, **how, **more), x, sizes).aggregate_variance(x)
+        for more in ({}, {"measure": "update"})
+    )
+    assert default < 0.8 * md
+    assert default < 0.8 * printed
 
 
 @settings(max_examples=100, deadline=None)
