@@ -25,8 +25,8 @@ from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.harness.trial import ScriptedClient
+from fedcohort.core.types import Array, Ints
+from fedcohort.harness import ScriptedClient
 from fedcohort.schemes import schemes as all_schemes
 from fedcohort.selector import Selector
 
@@ -79,18 +79,6 @@ def _sizes(n: int) -> Ints:
     return 1 + (100 * stream(0, "bench").lognormal(0.0, 1.0, n)).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class SizedClient(ScriptedClient):
-    """A made-up client with a model of so many parameters."""
-
-    parameters: int = 1
-
-    def update(self) -> Floats:
-        return self._rng("update").standard_normal(self.parameters)
-
-    gradient = update
-
-
 @dataclass
 class Script:
     """Answers of made-up clients, each measured once, and the time that took."""
@@ -112,7 +100,8 @@ class Script:
         if key not in self.known:
             sizes = self.federation.sizes
             size = 1 if sizes is None else int(sizes[i])
-            self.known[key] = ask.measured(SizedClient(i, size, self.seed, self.parameters))
+            client = ScriptedClient(i, size, self.seed, self.parameters)
+            self.known[key] = client.says(ask.signal, ask.settings)
         return self.known[key]
 
     def seconds(self, work: Callable[[], object]) -> float:

@@ -11,88 +11,39 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from fedcohort.core.client import (
+    LABEL_HISTOGRAM,
+    LOSS,
+    SIZE,
+    UPDATE,
+    UPDATE_NORM,
+    Client,
+    Signal,
+)
 from fedcohort.core.errors import BadInput, CannotAsk, UndeclaredSignal
 from fedcohort.core.types import Array, Floats, Ints
 
+__all__ = [
+    "LABEL_HISTOGRAM",
+    "LOSS",
+    "SIZE",
+    "UPDATE",
+    "UPDATE_NORM",
+    "Answer",
+    "Ask",
+    "Client",
+    "Conversation",
+    "Listener",
+    "Signal",
+    "converse",
+    "usable",
+]
+
 T = TypeVar("T")
-
-
-class Client(Protocol):
-    """What a signal may look at where it is measured: on the client itself."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def label_counts(self) -> Ints: ...
-    def loss(self, batch: int | None = None) -> float: ...
-    def update(self) -> Array: ...
-    def gradient(self) -> Array: ...
-    def private_size(self, report: Any, round: int = 0) -> int: ...
-    def feature_counts(self, bins: int) -> Ints: ...
-    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints: ...
-
-
-def row_bytes(row: Array) -> int:
-    """The size of an answer as it is: its own bytes."""
-    return int(np.asarray(row).nbytes)
-
-
-@dataclass(frozen=True)
-class Signal:
-    """One kind of information a client can give.
-
-    Parameters
-    ----------
-    name
-        Unique; answers are filed under it.
-    discloses
-        What the server learns, in plain words.
-    measure
-        Runs on the client: a function of the client, and of the settings of the question.
-    needs_model
-        Whether asking costs a download of the model.
-    nbytes
-        The size of one answer.
-    secrecy
-        What secure aggregation can do about it: ``"shown"``, the server sees every answer,
-        while updates may still be hidden; ``"summed"``, only the sum over clients is used, so
-        the answers can be securely aggregated, too; ``"update"``, the answer is a client's own
-        update or made of it, which is what secure aggregation exists to hide.
-    """
-
-    name: str
-    discloses: str
-    measure: Callable[..., Any]
-    needs_model: bool = False
-    nbytes: Callable[[Array], int] = row_bytes
-    secrecy: Literal["shown", "summed", "update"] = "shown"
-
-    def __repr__(self) -> str:
-        return f"<signal {self.name}>"
-
-
-SIZE = Signal("size", "the number of samples", lambda client: client.size)
-LOSS = Signal("loss", "the loss of the model on local data", lambda client: client.loss(), True)
-LABEL_HISTOGRAM = Signal(
-    "label_histogram", "how many samples of each class", lambda client: client.label_counts
-)
-UPDATE = Signal(
-    "update",
-    "the model update, hence much of the data",
-    lambda client: client.update(),
-    True,
-    secrecy="update",
-)
-UPDATE_NORM = Signal(
-    "update_norm",
-    "the length of the model update",
-    lambda client: float(np.linalg.norm(client.update())),
-    True,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +60,7 @@ class Ask:
 
     def measured(self, client: Client) -> Any:
         """The answer of a client: runs where the data is."""
-        return self.signal.measure(client, **self.settings)
+        return self.signal.of(client, self.settings)
 
 
 Conversation: TypeAlias = Generator[Ask, Array, T]

@@ -5,6 +5,7 @@
     FedcohortError
     ├── BadParameter (ValueError)      a setting is outside its range
     ├── BadInput (ValueError)          an array, file or answer is malformed
+    │   └── NotOffered (AttributeError)  a client does not have what a signal needs
     ├── UnknownName (LookupError)      no scheme, signal, data set ... of that name
     ├── UndeclaredSignal               a scheme asks for what it did not declare
     ├── CannotAsk                      a scheme must ask, and nobody can answer
@@ -53,6 +54,26 @@ class BadParameter(FedcohortError, ValueError):
 
 class BadInput(FedcohortError, ValueError):
     """An array, a file or an answer is malformed."""
+
+
+class NotOffered(BadInput, AttributeError):
+    """A client does not have what a signal looks at."""
+
+    def __init__(self, who: str, name: str, remedy: str, signal: str = "") -> None:
+        super().__init__(who, name, remedy, signal)
+
+    def needed_by(self, signal: str) -> NotOffered:
+        """The same, with the name of the signal."""
+        who, name, remedy, _ = self.args
+        return NotOffered(who, name, remedy, signal)
+
+    def __str__(self) -> str:
+        who, name, remedy, signal = self.args
+        reason = f", which the signal '{signal}' needs" if signal else ""
+        return f"{who} has no '{name}'{reason}: {remedy}."
+
+    def __repr__(self) -> str:  # as a server quotes it
+        return f'NotOffered("{self}")'
 
 
 class UnknownName(FedcohortError, LookupError):

@@ -5,6 +5,7 @@ written again.
 """
 
 from fedcohort.harness.paths import every_path
-from fedcohort.harness.trial import Trial, scripted
+from fedcohort.harness.scripted import ScriptedClient, scripted
+from fedcohort.harness.trial import Trial
 
-__all__ = ["Trial", "every_path", "scripted"]
+__all__ = ["ScriptedClient", "Trial", "every_path", "scripted"]

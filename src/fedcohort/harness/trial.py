@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
-import numpy as np
-
 from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import Answer, Ask, Signal, converse
+from fedcohort.core.conversation import Answer, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Ending, Moment, Scheme, drawn
 from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Ints
 from fedcohort.harness.paths import NotEnumerable, every_path, without_chance
-from fedcohort.maths.draws import below
-from fedcohort.maths.noise import noisy_counts
+from fedcohort.harness.scripted import scripted
 
-CLASSES = 3
-DIMENSION = 6
 EXACT_CLIENTS = 8
 """Up to this many clients all outcomes are enumerated."""
 EXACT_PATHS = 5_000
@@ -32,68 +26,6 @@ SETTLED = 3
 """The round in which a scheme that adapts is looked at a second time."""
 
 Outcomes = list[tuple[Fraction, Cohort]]
-
-
-@dataclass(frozen=True)
-class ScriptedClient:
-    """A client made of a few seeded numbers: enough for any signal to be measured on it."""
-
-    number: int
-    size: int
-    seed: int = 0
-
-    def _rng(self, purpose: str) -> np.random.Generator:
-        return stream(self.seed, purpose, client=self.number)
-
-    @property
-    def label_counts(self) -> Ints:
-        """(CLASSES,) that add up to the size."""
-        rng = self._rng("labels")
-        return rng.multinomial(self.size, rng.dirichlet(np.ones(CLASSES)))
-
-    def feature_counts(self, bins: int) -> Ints:
-        """(CLASSES, bins): every sample has one feature."""
-        rng = self._rng("features")
-        return np.stack([rng.multinomial(k, np.full(bins, 1 / bins)) for k in self.label_counts])
-
-    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
-        """Seeded, as everything here: it protects nobody."""
-        return noisy_counts(self._rng("private-counts"), counts, epsilon, sensitivity)
-
-    def loss(self, batch: int | None = None) -> float:
-        """Positive, and different for every client; a batch has another."""
-        return float(self._rng(f"loss {batch}" if batch else "loss").uniform(0.5, 2.5))
-
-    def private_size(self, report: Any, round: int = 0) -> int:
-        """A randomised answer by the law ``report``; seeded, so it protects nobody."""
-        rng = stream(self.seed, "private-size", round, self.number)
-        offset, ticket = (int(below(rng, n, 1)[0]) for n in (report.threshold - 2, report.tickets))
-        answer: int = report.answer(report.level(self.size, offset), ticket)
-        return answer
-
-    def update(self) -> Floats:
-        """(DIMENSION,)."""
-        return self._rng("update").standard_normal(DIMENSION)
-
-    def gradient(self) -> Floats:
-        """(DIMENSION,)."""
-        return self._rng("gradient").standard_normal(DIMENSION)
-
-
-def scripted(federation: Federation, seed: int = 0) -> Answer:
-    """Answers to any question: the signal is measured on scripted clients."""
-    sizes = federation.sizes
-
-    @cache  # the same question is asked again on every path
-    def measured(signal: Signal, settings: tuple[tuple[str, Any], ...], i: int) -> Any:
-        client = ScriptedClient(i, 1 if sizes is None else int(sizes[i]), seed)
-        return signal.measure(client, **dict(settings))
-
-    def answer(ask: Ask) -> Array:
-        settings = tuple(ask.settings.items())
-        return np.array([measured(ask.signal, settings, i) for i in ask.clients.tolist()])
-
-    return answer
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -52,6 +53,9 @@ class Task(ABC):
         d, the length of a model.
     label_histograms : (n, classes) integers, or None
         How many samples of each class each client holds, for classification.
+    facts : mapping
+        What signals of your own look at beside the data, by name (``battery``): (n, ...) a value
+        for every client.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Task(ABC):
     importance: Floats
     dimension: int
     label_histograms: Ints | None = None
+    facts: Mapping[str, ArrayLike] = MappingProxyType({})
     caches: ClassVar[tuple[str, ...]] = ()
     """Attributes that are computed from the others when first needed, and so decide nothing."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.core.client import Client
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Ask, converse
 from fedcohort.core.design import Design
@@ -14,7 +15,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Ending, Moment, Scheme
 from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Array, Floats
 from fedcohort.harness.paths import without_chance
 
 
@@ -71,8 +72,7 @@ class Known:
 
     def answer(self, ask: Ask) -> Array:
         """Measure a signal on what is known."""
-        clients: list[Any] = [KnownClient(self, int(i)) for i in ask.clients]
-        return np.array([ask.measured(client) for client in clients])
+        return np.array([ask.measured(KnownClient(self, int(i))) for i in ask.clients])
 
     def law(self, scheme: Scheme[Any], federation: Federation) -> Design | None:
         """The law of a scheme's coming round, after the pilot round if there was one."""
@@ -97,42 +97,22 @@ class Known:
 
 
 @dataclass(frozen=True)
-class KnownClient:
+class KnownClient(Client):
     """One client, as far as it is known."""
 
     known: Known
     position: int
 
-    @property
-    def size(self) -> int:
-        """Its number of samples."""
-        sizes = self.known.federation.sizes
-        if sizes is None:
-            raise NotKnownError("the sizes")
-        return int(sizes[self.position])
-
-    @property
-    def label_counts(self) -> Ints:
-        """(classes,)."""
-        if self.known.label_histograms is None:
-            raise NotKnownError("label histograms")
-        out: Ints = self.known.label_histograms[self.position]
-        return out
-
-    def loss(self, batch: int | None = None) -> float:
-        """Changes with the model: never known beforehand."""
-        raise NotKnownError("the losses of a model that does not exist yet")
-
-    def update(self) -> Floats:
-        """(d,)."""
-        if self.known.updates is None:
-            raise NotKnownError("updates (a pilot round would give them)")
-        out: Floats = self.known.updates[self.position]
-        return out
-
-    gradient = update
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotKnownError(f"each client's {name.replace('_', ' ')}")
+    def quantity(self, name: str, *settings: Any) -> Any:
+        """A row of what is known."""
+        known = self.known
+        rows, words = {
+            "size": (known.federation.sizes, "the sizes"),
+            "label_counts": (known.label_histograms, "label histograms"),
+            "loss": (None, "the losses of a model that does not exist yet"),
+            "update": (known.updates, "updates (a pilot round would give them)"),
+            "gradient": (known.updates, "updates (a pilot round would give them)"),
+        }.get(name, (None, f"each client's {name.replace('_', ' ')}"))
+        if rows is None:
+            raise NotKnownError(words)
+        return rows[self.position]

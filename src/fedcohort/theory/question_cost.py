@@ -15,8 +15,8 @@ from fedcohort.core.conversation import Ask, Signal
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.harness.trial import Trial, scripted
+from fedcohort.core.types import Array
+from fedcohort.harness import ScriptedClient, Trial, scripted
 
 STAGE_LIMIT = 2_000
 """A rehearsal has at most this many clients."""
@@ -111,36 +111,6 @@ def _rehearsed(scheme: Scheme[Any], clients: int) -> Rehearsed | None:
     return Rehearsed(start, tuple(listener.heard), len(cohort))
 
 
-@dataclass(frozen=True)
-class _SizedClient:
-    """A client whose answers are as long as real ones would be."""
-
-    parameters: int
-    classes: int
-    size: int = 1
-
-    @property
-    def label_counts(self) -> Ints:
-        return np.ones(self.classes, dtype=np.int64)
-
-    def feature_counts(self, bins: int) -> Ints:
-        return np.ones((self.classes, bins), dtype=np.int64)
-
-    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
-        return counts
-
-    def loss(self, batch: int | None = None) -> float:
-        return 1.0
-
-    def update(self) -> Floats:
-        return np.ones(self.parameters, dtype=np.float32)
-
-    gradient = update
-
-    def private_size(self, report: Any, round: int) -> int:
-        return 1
-
-
 def bytes_of(
     questions: tuple[Question, ...], trained: float, model_bytes: int, classes: int
 ) -> float | None:
@@ -149,11 +119,11 @@ def bytes_of(
     A client downloads the model once per round, whether for a question or for training. The
     parameters of the model are taken as 32-bit floats.
     """
-    client = _SizedClient(max(1, model_bytes // 4), classes)
+    client = ScriptedClient(0, 1, 0, max(1, model_bytes // 4), classes, np.float32)
     total, holders = trained * model_bytes, trained
     for signal, clients, settings in questions:
         try:
-            answer = signal.nbytes(np.asarray(signal.measure(client, **settings)))
+            answer = signal.nbytes(np.asarray(client.says(signal, settings)))
         except Exception:  # a signal of some other package, on a client it does not know
             return None
         total += clients * (QUESTION_BYTES + answer)

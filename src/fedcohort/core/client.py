@@ -1,0 +1,309 @@
+"""What a client offers, and what signals make of it.
+
+A client offers *quantities* by name, each of them optional:
+
+==================  ===============================================================================
+``key``             its stable name
+``size``            the number of samples
+``label_counts``    (classes,) how many samples of each class
+``loss``            of the model of this round on local data, or on a mini-batch of it
+``sample_losses``   (size,) the loss of each sample
+``update``          (d,) local training, as if the client had been chosen
+``gradient``        (d,) of the local objective
+``layers``          the update, the gradient or the model as named arrays, as the model has them
+``feature_counts``  (classes, bins) how the features of each class are distributed
+``private_size``    a randomised answer about the size, within the client's policy
+``private_counts``  counts with noise, within the client's policy
+==================  ===============================================================================
+
+Any other name is a fact of its own: ``battery``. A `Signal` says which of them it ``needs``, and
+what an answer looks like; so transports, checks and prices treat every signal alike, also one of
+a scheme in somebody else's file. Who supplies the quantities is a subclass of `Client`: the
+simulator, Flower, and the scripted clients of the checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from fedcohort.core.errors import BadParameter, NotOffered
+from fedcohort.core.types import Array, Ints
+
+
+class Client:
+    """One client, as a signal sees it.
+
+    A supplier writes a method ``offer_NAME`` for each quantity that it has, and `fact` for what
+    it has beside them. Whatever it lacks is refused by one sentence, see `lacks`.
+    """
+
+    state: Mapping[str, Array] = MappingProxyType({})
+    """What the client itself keeps from round to round; to be read, not to be written."""
+
+    @property
+    def who(self) -> str:
+        """How an error calls this client."""
+        return "This client"
+
+    def fact(self, name: str) -> Any:
+        """A quantity of the client's own."""
+        raise self.lacks(name)
+
+    def lacks(self, name: str) -> NotOffered:
+        """The error to raise where a quantity is not offered: with what to write."""
+        return NotOffered(self.who, name, remedy(name))
+
+    def quantity(self, name: str, *settings: Any) -> Any:
+        """The quantity of that name."""
+        offer = getattr(type(self), f"offer_{name}", None)
+        return self.fact(name) if offer is None else offer(self, *settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.quantity(name)
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return int(self.quantity("size"))
+
+    @property
+    def label_counts(self) -> Ints:
+        """(classes,) how many samples of each class."""
+        return np.asarray(self.quantity("label_counts"))
+
+    def loss(self, batch: int | None = None) -> float:
+        """Of the model, over all local data or over one mini-batch of it."""
+        return float(self.quantity("loss", batch))
+
+    def sample_losses(self) -> Array:
+        """(size,) of the model, on each sample."""
+        return np.asarray(self.quantity("sample_losses"))
+
+    def update(self) -> Array:
+        """(d,) local training, as if the client had been chosen."""
+        return np.asarray(self.quantity("update"))
+
+    def gradient(self) -> Array:
+        """(d,) of the local objective at the model."""
+        return np.asarray(self.quantity("gradient"))
+
+    def layers(self, of: Literal["update", "gradient", "model"] = "update") -> Mapping[str, Array]:
+        """The update, the gradient or the model as named arrays, first layer first."""
+        layers: Mapping[str, Array] = self.quantity("layers", of)
+        return layers
+
+    def feature_counts(self, bins: int) -> Ints:
+        """(classes, bins) how often the features of each class take which values in [0, 1]."""
+        return np.asarray(self.quantity("feature_counts", bins))
+
+    def private_size(self, report: Any, round: int = 0) -> int:
+        """A randomised answer about the size, by the law ``report``."""
+        return int(self.quantity("private_size", report, round))
+
+    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        """Counts with discrete Laplace noise."""
+        return np.asarray(self.quantity("private_counts", counts, epsilon, sensitivity))
+
+
+Sizes: TypeAlias = Mapping[str, Any]
+"""Lengths by name: ``parameters`` (d), ``classes``, and the settings of the question."""
+Shape: TypeAlias = tuple[int | str, ...] | Callable[[Sizes], tuple[int, ...]]
+Rows: TypeAlias = Callable[[str], Array]
+
+
+def row_bytes(row: Array) -> int:
+    """The size of an answer as it is: its own bytes."""
+    return int(np.asarray(row).nbytes)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One kind of information a client can give.
+
+    Parameters
+    ----------
+    name
+        Unique; answers are filed under it.
+    discloses
+        What the server learns, in plain words.
+    measure
+        Runs on the client: a function of the client, and of the settings of the question.
+    needs_model
+        Whether asking costs a download of the model.
+    nbytes
+        The size of one answer.
+    secrecy
+        What secure aggregation can do about it: ``"shown"``, the server sees every answer,
+        while updates may still be hidden; ``"summed"``, only the sum over clients is used, so
+        the answers can be securely aggregated, too; ``"update"``, the answer is a client's own
+        update or made of it, which is what secure aggregation exists to hide.
+    needs
+        The quantities that `measure` looks at. Where they are given, a client that lacks one is
+        told so before the first round.
+    shape
+        Of one answer: numbers and names of lengths (``("classes", 2)``; see `Sizes`), or a
+        function of them; None where it is not known.
+    lowest, highest, whole
+        What every number of an answer lies between, and whether it is whole.
+    example
+        Makes up an answer: a function of a generator and of `Sizes`. Checks and prices use it for
+        quantities that no scripted client has; by default it is drawn from shape and range.
+        Simulated clients use it, too, if it is given, for facts that their task does not have.
+    measure_all
+        The same as `measure` for many clients at once, where that is faster: a function of
+        ``rows``, which gives a quantity of all of them, (k, ...).
+
+    >>> Signal("battery", "how full the battery is", lambda client: client.battery,
+    ...        needs={"battery"}, shape=(), lowest=0, highest=1)
+    <signal battery>
+    """
+
+    name: str
+    discloses: str
+    measure: Callable[..., Any]
+    needs_model: bool = False
+    nbytes: Callable[[Array], int] = row_bytes
+    secrecy: Literal["shown", "summed", "update"] = "shown"
+    needs: Collection[str] | None = None
+    shape: Shape | None = None
+    lowest: float = -math.inf
+    highest: float = math.inf
+    whole: bool = False
+    example: Callable[[np.random.Generator, Sizes], Any] | None = None
+    measure_all: Callable[[Rows], Array] | None = None
+
+    def __post_init__(self) -> None:
+        if self.needs is not None:
+            names = {self.needs} if isinstance(self.needs, str) else self.needs
+            object.__setattr__(self, "needs", frozenset(names))
+        if not self.lowest <= self.highest:
+            owner = f"the signal {self.name!r}"
+            raise BadParameter("highest", owner, f"at least {self.lowest}", self.highest)
+
+    def __repr__(self) -> str:
+        return f"<signal {self.name}>"
+
+    def of(self, client: Client, settings: Sizes = MappingProxyType({})) -> Any:
+        """The answer of one client; what it lacks is told with the name of the signal."""
+        try:
+            return self.measure(client, **settings)
+        except NotOffered as error:
+            raise error.needed_by(self.name) from None
+
+    def row_shape(self, sizes: Sizes) -> tuple[int, ...] | None:
+        """The shape of one answer; None where it, or a length in it, is not known."""
+        if callable(self.shape) or self.shape is None:
+            return None if self.shape is None else self.shape(sizes)
+        if any(isinstance(side, str) and side not in sizes for side in self.shape):
+            return None
+        return tuple(int(sizes[side] if isinstance(side, str) else side) for side in self.shape)
+
+    def fits(self, row: Array, sizes: Sizes) -> bool:
+        """Whether an answer is as declared."""
+        shape = self.row_shape(sizes)
+        within = bool(np.all((self.lowest <= row) & (row <= self.highest)))
+        whole = not self.whole or bool(np.all(row == np.rint(row)))
+        return within and whole and shape in (None, row.shape)
+
+    def made_up(self, rng: np.random.Generator, sizes: Sizes) -> Array | None:
+        """An answer that nobody gave: by `example`, else anything of that shape and range."""
+        if self.example is not None:
+            return np.asarray(self.example(rng, sizes))
+        shape = self.row_shape(sizes)
+        if shape is None:
+            return None
+        width = 100.0 if self.whole else 1.0
+        low = self.lowest if math.isfinite(self.lowest) else min(0.0, self.highest - width)
+        high = self.highest if math.isfinite(self.highest) else low + width
+        if self.whole:
+            return rng.integers(math.ceil(low), math.floor(high), shape, endpoint=True)
+        return rng.uniform(low, high, shape)
+
+
+SIZE = Signal(
+    "size",
+    "the number of samples",
+    lambda client: client.size,
+    needs={"size"},
+    shape=(),
+    lowest=0,
+    whole=True,
+    measure_all=lambda rows: rows("size"),
+)
+LOSS = Signal(
+    "loss",
+    "the loss of the model on local data",
+    lambda client: client.loss(),
+    needs_model=True,
+    needs={"loss"},
+    shape=(),
+    measure_all=lambda rows: rows("loss"),
+)
+LABEL_HISTOGRAM = Signal(
+    "label_histogram",
+    "how many samples of each class",
+    lambda client: client.label_counts,
+    needs={"label_counts"},
+    shape=("classes",),
+    lowest=0,
+    whole=True,
+    measure_all=lambda rows: rows("label_counts"),
+)
+UPDATE = Signal(
+    "update",
+    "the model update, hence much of the data",
+    lambda client: client.update(),
+    needs_model=True,
+    secrecy="update",
+    needs={"update"},
+    shape=("parameters",),
+    measure_all=lambda rows: rows("update"),
+)
+UPDATE_NORM = Signal(
+    "update_norm",
+    "the length of the model update",
+    lambda client: float(np.linalg.norm(client.update().astype(float))),
+    needs_model=True,
+    needs={"update"},
+    shape=(),
+    lowest=0,
+    measure_all=lambda rows: np.linalg.norm(rows("update").astype(float), axis=1),
+)
+
+
+_REMEDIES = {
+    "loss": "it needs a method loss(model), or an @app.evaluate() whose metrics have a 'loss'",
+    "update": "it needs a method update(model, work), or an @app.train() function",
+    "private_size": "it needs a folder to remember its answers, ClientPolicy(folder=...)",
+}
+_REMEDIES |= {"layers": _REMEDIES["update"], "private_counts": _REMEDIES["private_size"]}
+
+
+def remedy(name: str) -> str:
+    """What to write so that a client of a deployment offers a quantity."""
+    some = f"give it to client_app({name}=...), or to the object that describes the client"
+    if not hasattr(Client, name):  # a fact of one's own, hence a signal of one's own
+        some += "; and the signal to client_app(signals=[...]) where its scheme is not installed"
+    return _REMEDIES.get(name, some)
+
+
+def missing(
+    signals: Iterable[Signal], offers: Collection[str], who: str = "This client"
+) -> str | None:
+    """One sentence about what a client would have to offer for these signals; None if it does.
+
+    >>> missing([SIZE, LABEL_HISTOGRAM], {"size", "update"}).partition(":")[0]
+    "This client has no 'label_counts', which the signal 'label_histogram' needs"
+    """
+    for signal in sorted(signals, key=lambda signal: signal.name):
+        for name in sorted(set(signal.needs or ()) - set(offers)):
+            return str(NotOffered(who, name, remedy(name), signal.name))
+    return None

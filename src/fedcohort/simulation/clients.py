@@ -1,0 +1,206 @@
+"""The simulated clients: they answer questions and train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.client import Client
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Ask
+from fedcohort.core.errors import NotOffered
+from fedcohort.core.streams import stream
+from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning.model import cut
+from fedcohort.learning.task import Task
+from fedcohort.learning.work import LocalWork
+from fedcohort.maths.noise import noisy_counts
+from fedcohort.privacy import SizeReport
+from fedcohort.simulation.private_twin import report_size
+
+Coins = Callable[[str, int], np.random.Generator]
+"""The generator for a purpose, of a client."""
+
+
+@dataclass
+class SimulatedClients:
+    """All clients of a task in one round, around one model.
+
+    Mini-batches are keyed by (seed, round, client): a client that trains to report its norm
+    does not train again to send its update, and two schemes that choose the same client see
+    the same update. ``coins`` takes the place of the seed where clients have their own.
+    """
+
+    task: Task
+    work: LocalWork
+    seed: int
+    round: int
+    theta: Floats
+    coins: Coins | None = None
+    _trained: dict[int, Array] = field(default_factory=dict)
+
+    def answer(self, ask: Ask) -> Array:
+        """What the clients say to a question; common signals are measured all at once."""
+        group = Group(self, ask.clients)
+        if ask.signal.measure_all is not None and not ask.settings:
+            with suppress(NotOffered):  # then told, or made up, client by client
+                return np.asarray(ask.signal.measure_all(group.rows))
+        clients = (SimulatedClient(group, place) for place in range(len(ask.clients)))
+        return np.asarray([self._told(ask, client) for client in clients])
+
+    def _told(self, ask: Ask, client: SimulatedClient) -> Any:
+        """One answer; facts that the task does not have are made up where the signal says how."""
+        try:
+            return ask.measured(client)
+        except NotOffered:
+            if ask.signal.example is None:
+                raise
+        rng = stream(self.seed, f"fact {ask.signal.name}", client=client.position)
+        return ask.signal.made_up(rng, {**self.sizes, **ask.settings})
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The lengths that shapes of signals may name."""
+        histograms = self.task.label_histograms
+        classes = {} if histograms is None else {"classes": histograms.shape[1]}
+        return {"parameters": self.task.dimension, **classes}
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """The names of what these clients have, beside private answers."""
+        task = type(self.task)
+        lacking = {
+            name for name, way in OPTIONAL.items() if getattr(task, way) is getattr(Task, way)
+        }
+        if self.task.label_histograms is None:
+            lacking.add("label_counts")
+        return frozenset({*ROWS, *self.task.facts} - lacking)
+
+    def rows(self, name: str, clients: Ints, *settings: Any) -> Any:
+        """One quantity of some clients, a row each; see `fedcohort.core.client`."""
+        if name in self.task.facts:
+            fact = self.task.facts[name]
+            return np.asarray(fact(self.round) if callable(fact) else fact)[clients]
+        if name in self.offers:
+            return ROWS[name](self, clients, *settings)
+        remedy = f"the task {self.task.name!r} must have facts = {{'{name}': one value per client}}"
+        raise NotOffered(f"Client {clients[0]} of the simulation", name, remedy)
+
+    def updates(self, clients: Ints, data_rate: float = 1.0) -> Array:
+        """(k, d) the updates of these clients, each trained at most once a round."""
+        if data_rate < 1:
+            return self._train(clients, data_rate)
+        new = np.array([i for i in clients.tolist() if i not in self._trained], dtype=np.int64)
+        if len(new) == len(clients) and not self._trained:
+            rows = self._train(new)
+            self._trained = dict(zip(new.tolist(), rows, strict=True))
+            return rows
+        if len(new):
+            self._trained.update(zip(new.tolist(), self._train(new), strict=True))
+        return np.stack([self._trained[i] for i in clients.tolist()])
+
+    def forget(self, clients: Ints) -> None:
+        """Let go of updates that have been folded."""
+        for client in clients.tolist():
+            self._trained.pop(client, None)
+
+    def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
+        rngs = self.rngs("train", clients)
+        return self.task.updates(self.theta, clients, self.work, rngs, data_rate)
+
+    def rngs(self, purpose: str, clients: Iterable[int]) -> list[np.random.Generator]:
+        """The generators of these clients for a purpose."""
+        if self.coins is not None:
+            return [self.coins(purpose, int(i)) for i in clients]
+        return [stream(self.seed, purpose, self.round, int(i)) for i in clients]
+
+    def sent(self, cohort: Cohort) -> tuple[Array, Cohort]:
+        """(k, d) what the members of a cohort send, and what their updates counted for.
+
+        They are the same cohort unless answers count per sample: then the second one weighs
+        the mean update of a client by the samples that took part.
+        """
+        clients, rate = cohort.clients, cohort.data_rate
+        if not cohort.per_sample:
+            return self.updates(clients, rate), cohort
+        numbers = self.task.participating(clients, self.rngs("train", clients), rate)
+        some = np.flatnonzero(numbers)  # the others need not be trained: they send zero
+        rows = self.updates(clients[some], rate)
+        sums = np.zeros((len(clients), self.task.dimension), rows.dtype)
+        sums[some] = rows * numbers[some, None].astype(rows.dtype)
+        return sums, replace(cohort, weights=cohort.weights * numbers, per_sample=False)
+
+
+def _losses(all: SimulatedClients, clients: Ints, batch: int | None = None) -> Floats:
+    if batch is None:
+        return all.task.losses(all.theta, clients)
+    return all.task.batch_losses(all.theta, clients, batch, all.rngs("batch", clients))
+
+
+def _gradients(all: SimulatedClients, clients: Ints) -> Array:
+    sums, numbers = all.task.gradient_sums(all.theta, clients, all.rngs("gradient", clients))
+    return np.asarray(sums / np.maximum(1, numbers)[:, None])
+
+
+def _layers(all: SimulatedClients, clients: Ints, of: str = "update") -> list[dict[str, Array]]:
+    vectors = [all.theta] * len(clients) if of == "model" else all.rows(of, clients)
+    return [cut(vector, all.task.layers) for vector in vectors]
+
+
+ROWS: dict[str, Callable[..., Any]] = {
+    "key": lambda all, clients: clients,
+    "size": lambda all, clients: all.task.sizes[clients],
+    "label_counts": lambda all, clients: all.task.label_histograms[clients],
+    "loss": _losses,
+    "sample_losses": lambda all, clients: [all.task.sample_losses(all.theta, i) for i in clients],
+    "update": SimulatedClients.updates,
+    "gradient": _gradients,
+    "layers": _layers,
+    "feature_counts": lambda all, clients, bins: all.task.feature_histograms(clients, bins),
+}
+"""Each quantity, of many clients at once."""
+OPTIONAL = {"sample_losses": "sample_losses", "feature_counts": "feature_histograms"}
+"""What a task need not have, and the method that it then does not write."""
+
+
+@dataclass
+class Group:
+    """Clients that are asked together: what one of them computes, all do, and once."""
+
+    all: SimulatedClients
+    clients: Ints
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    def rows(self, name: str, *settings: Any) -> Any:
+        """A quantity of all of them."""
+        if (name, *settings) not in self._known:
+            self._known[name, *settings] = self.all.rows(name, self.clients, *settings)
+        return self._known[name, *settings]
+
+
+class SimulatedClient(Client):
+    """One of a group, as a signal sees it."""
+
+    def __init__(self, group: Group, place: int) -> None:
+        self.group, self.place = group, place
+        self.position = int(group.clients[place])
+
+    def quantity(self, name: str, *settings: Any) -> Any:
+        """Private answers are each client's own; all else is computed for the group."""
+        if name in ("private_size", "private_counts"):
+            return super().quantity(name, *settings)
+        return self.group.rows(name, *settings)[self.place]
+
+    def offer_private_size(self, report: SizeReport, round: int) -> int:
+        """The seeded twin of an answer, which protects nobody."""
+        rng = stream(self.group.all.seed, "private-size", round, self.position)
+        return report_size(rng, self.size, report)
+
+    def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        """Counts with discrete Laplace noise: the seeded twin, which protects nobody."""
+        (rng,) = self.group.all.rngs("private-counts", [self.position])
+        return noisy_counts(rng, counts, epsilon, sensitivity)
