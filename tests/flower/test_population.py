@@ -62,7 +62,7 @@ def test_a_mistake_that_all_clients_share_ends_the_wait_and_is_quoted() -> None:
     patient = flower.Limits(population=60, poll=0.01)
     with pytest.raises(TooFewClients, match=r"All 8 nodes raised .* 3 times in a row") as caught:
         play(grid, limits=patient)
-    assert "said 'AttributeError(\"This client has no 'size'" in str(caught.value)
+    assert "said 'NotOffered(\"This client has no 'size'" in str(caught.value)
     assert "Correct the client app" in str(caught.value)
     assert len(grid.seen) == 3 * N
 

@@ -81,12 +81,12 @@ BATTERY = Signal("battery", "how full", lambda client: client.battery, needs="ba
 
 def test_facts_are_supplied_with_the_task() -> None:
     task = classifier()
-    task.facts = {"battery": [0.1, 0.2, 0.3], "speed": lambda round: np.full(3, 10.0 * round)}
+    task.facts = {"battery": [0.1, 0.2, 0.3], "place": np.eye(3)}
     ask = Ask(BATTERY, np.array([2, 0]))
     assert clients(task).answer(ask).tolist() == [0.3, 0.1]
-    speed = Signal("speed", "s", lambda client: client.speed)
-    assert clients(task, round=4).answer(Ask(speed, np.array([1]))).tolist() == [40.0]
-    assert {"battery", "speed", "label_counts", "layers"} <= clients(task).offers
+    place = Signal("place", "where it stands", lambda client: client.place)
+    assert clients(task).answer(Ask(place, np.array([1]))).tolist() == [[0.0, 1.0, 0.0]]
+    assert {"battery", "place", "label_counts", "layers"} <= clients(task).offers
 
 
 def test_facts_are_made_up_only_where_the_signal_says_how() -> None:

@@ -33,7 +33,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from fedcohort.core.errors import BadParameter, NotOffered
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Array, Floats, Ints
 
 
 class Client:
@@ -228,6 +228,11 @@ class Signal:
         return rng.uniform(low, high, shape)
 
 
+def _norms(updates: Array) -> Floats:
+    """(k,) the lengths of updates (k, d): to the last bit the same for one as for many."""
+    return np.asarray(np.linalg.norm(updates.astype(float), axis=1))
+
+
 SIZE = Signal(
     "size",
     "the number of samples",
@@ -270,12 +275,12 @@ UPDATE = Signal(
 UPDATE_NORM = Signal(
     "update_norm",
     "the length of the model update",
-    lambda client: float(np.linalg.norm(client.update().astype(float))),
+    lambda client: float(_norms(client.update()[None])[0]),
     needs_model=True,
     needs={"update"},
     shape=(),
     lowest=0,
-    measure_all=lambda rows: np.linalg.norm(rows("update").astype(float), axis=1),
+    measure_all=lambda rows: _norms(rows("update")),
 )
 
 

@@ -9,6 +9,8 @@ scheme asks for and no more::
         def loss(self, model): ...                    # of a model on local data
         def update(self, model, work): ...            # local training: the change of each array
         def gradient(self, model, work): ...          # of the local objective
+        def sample_losses(self, model): ...           # (size,) of a model on each sample
+        battery = 0.8                                 # a fact that a signal of yours looks at
 
     app = client_app(lambda context: Local(context.node_config["partition-id"]))
 
@@ -19,28 +21,29 @@ know of its updates is then found by calling that function, and of its loss by c
 
 from __future__ import annotations
 
-import copy
 import inspect
+import warnings
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcohort.core.conversation import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Signal
+from fedcohort.core.client import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Client, Signal
 from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Array
 from fedcohort.flower import wire
-from fedcohort.flower.discretion import Discretion, question_of
+from fedcohort.flower.quantities import FlowerClient, Model
 from fedcohort.flower.work import Work
-from fedcohort.privacy import SizeReport
+from fedcohort.privacy import ClientPolicy
+from fedcohort.privacy.client import Fresh
 from fedcohort.schemes import schemes
 
-Model = dict[str, Array]
 Build = Callable[[Context], Any]
 Handler = Callable[[Message, Context], Message]
-LOSS_METRICS = ("loss", "eval_loss", "eval-loss", "evaluate_loss")
 CORE = (SIZE, LOSS, LABEL_HISTOGRAM, UPDATE, UPDATE_NORM)
 
 
@@ -62,137 +65,6 @@ def default_key(context: Context) -> int | str:
     )
 
 
-class Asked:
-    """A client as a signal sees it: your object, with the model of the message put in.
-
-    Attributes that signals of your own look at are found on your object.
-    """
-
-    def __init__(
-        self,
-        local: Any,
-        message: Message,
-        context: Context,
-        app: CohortClientApp,
-        ways: Discretion,
-    ) -> None:
-        self.local = local
-        self.work = Work.of(message)
-        self._message, self._context, self._app, self._ways = message, context, app, ways
-        self._questions = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return self._part(name)
-
-    def _part(self, name: str) -> Any:
-        """What the object has under a name; if nothing, a sentence for the server to quote."""
-        try:
-            return getattr(self.local, name)
-        except AttributeError as error:
-            if error.name != name or error.obj is not self.local:
-                raise  # a mistake within the user's own code
-            signal = str(self.work.config.get(wire.SIGNAL, wire.HELLO))
-            reason = "" if signal == wire.HELLO else f" to tell its {signal}"
-            raise AttributeError(
-                f"This client has no '{name}', which it needs{reason}: give it to client_app(...), "
-                "or to the object that describes the client."
-            ) from None
-
-    @property
-    def model(self) -> Model:
-        """The model that came with the question."""
-        found = wire.model_of(self._message)
-        if found is None:
-            raise BadInput("This question came without a model: set needs_model=True.")
-        return found
-
-    @property
-    def size(self) -> int:
-        """The number of samples."""
-        return int(self._value("size"))
-
-    @property
-    def label_counts(self) -> Ints:
-        """How many samples of each class."""
-        return np.asarray(self._value("label_counts"))
-
-    def _value(self, name: str) -> Any:
-        value = self._part(name)
-        return value() if callable(value) else value
-
-    def loss(self, batch: int | None = None) -> float:
-        """Of the model on local data, or on one mini-batch of it."""
-        method = getattr(self.local, "loss", None)
-        if method is None:
-            return self._evaluated()
-        more = {"batch": batch, "rng": self.work.rng("batch")} if batch is not None else {}
-        return float(method(self.model, **more))
-
-    def update(self) -> Array:
-        """(d,) local training, as if the client had been chosen."""
-        arrays = self._trained() if not hasattr(self.local, "update") else None
-        change = self.local.update(self.model, self.work) if arrays is None else arrays
-        return wire.Layout.of(self.model).flat(change)
-
-    def gradient(self) -> Array:
-        """(d,) of the local objective at the model."""
-        return wire.Layout.of(self.model).flat(self._part("gradient")(self.model, self.work))
-
-    def feature_counts(self, bins: int) -> Ints:
-        """(classes, bins) how often the features of each class take which values in [0, 1]."""
-        return np.asarray(self._part("feature_counts")(bins))
-
-    def private_size(self, report: SizeReport, round: int = 0) -> int:
-        """A randomised answer about the size, within this client's policy and budget."""
-        return self._ways.size(self._context, self.size, self._task, report, round)
-
-    def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
-        """Counts with noise from the operating system, the same for the same question."""
-        config = self.work.config
-        settings = {k: v for k, v in config.items() if k.startswith(wire.SETTING)}
-        name = str(config.get(wire.SIGNAL, ""))
-        question = question_of(self._task, name, settings, self._questions)
-        self._questions += 1
-        return self._ways.counts(self._context, counts, question, epsilon, sensitivity)
-
-    @property
-    def _task(self) -> str:
-        return str(self.work.config.get(wire.TASK, "fedcohort"))
-
-    def _by_the_app(self, message_type: str) -> Message:
-        """What the app's own function says to the same model; nothing it keeps is changed."""
-        trial = copy.deepcopy(self._message)
-        trial.metadata.message_type = message_type
-        return self._app(trial, copy.deepcopy(self._context))
-
-    def _trained(self) -> Model:
-        reply = self._by_the_app(wire.TRAIN)
-        return change_of(reply.content, self.model)
-
-    def _evaluated(self) -> float:
-        if self._app.evaluates:
-            metrics = self._by_the_app(wire.EVALUATE).content.metric_records
-            for record in metrics.values():
-                for name in LOSS_METRICS:
-                    if name in record:
-                        return float(record[name])  # type: ignore[arg-type]
-        raise BadInput(
-            "To tell its loss a client needs a method loss(model), or an @app.evaluate() whose "
-            f"metrics have one of {', '.join(LOSS_METRICS)}."
-        )
-
-
-def change_of(content: RecordDict, model: Mapping[str, Array]) -> Model:
-    """The change of each array, from a training reply that has it or the new parameters."""
-    if wire.CHANGE in content.array_records:
-        return wire.from_record(content.array_records[wire.CHANGE])
-    new = wire.from_record(content.array_records[wire.ARRAYS])
-    return {
-        name: new[name].astype(np.float64) - np.asarray(array, dtype=np.float64)
-        for name, array in model.items()
-    }
-
-
 class CohortClientApp(ClientApp):
     """A ClientApp that answers the questions of schemes; made by `client_app`."""
 
@@ -202,19 +74,19 @@ class CohortClientApp(ClientApp):
         *,
         key: Callable[[Context], int | str] = default_key,
         signals: Collection[Signal] = (),
-        discretion: Discretion | None = None,
+        policy: ClientPolicy | None = None,
         mods: list[Any] | None = None,
     ) -> None:
         super().__init__(mods=mods)
-        self._local, self._key = local, key
+        self._local, self.key = local, key
         self._signals = tuple(signals)
-        self._discretion = discretion or Discretion()
-        self._has_train = self.evaluates = False
+        self.policy = policy or ClientPolicy()
+        self.trains = self.evaluates = self._trains_by_object = False
         super().query(wire.ACTION)(self._answer)
 
     def train(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
         """Register a train function of your own, as on any ClientApp."""
-        self._has_train |= action == "default"
+        self.trains |= action == "default"
         return super().train(action, mods=mods)
 
     def evaluate(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
@@ -226,13 +98,14 @@ class CohortClientApp(ClientApp):
         """Answer, train or evaluate."""
         if message.metadata.message_type != wire.TRAIN:
             return super().__call__(message, context)
-        if not self._has_train:
-            self.train()(self._train)
+        if not (self.trains or self._trains_by_object):
+            super().train()(self._train)
+            self._trains_by_object = True
         reply = super().__call__(message, context)
         return self._completed(reply, message, context)
 
-    def _asked(self, message: Message, context: Context) -> Asked:
-        return Asked(self._local(context), message, context, self, self._discretion)
+    def _asked(self, message: Message, context: Context) -> FlowerClient:
+        return FlowerClient(self._local(context), message, context, self)
 
     def _answer(self, message: Message, context: Context) -> Message:
         config = wire.config_of(message)
@@ -248,24 +121,25 @@ class CohortClientApp(ClientApp):
         content = RecordDict({wire.ANSWER: wire.to_record({name: row})})
         return Message(content, reply_to=message)
 
-    def _measured(self, name: str, client: Asked, settings: Mapping[str, Any]) -> Array:
+    def _measured(self, name: str, client: Client, settings: Mapping[str, Any]) -> Array:
         signals = known_signals(self._signals)
         if name not in signals:
             raise UnknownName("signal on this client", name, signals)
-        self._discretion.allow(name)
-        return np.asarray(signals[name].measure(client, **settings))
+        self.policy.allow(name)
+        return np.asarray(signals[name].of(client, settings))
 
     def _hello(self, message: Message, context: Context, wants_size: bool) -> Message:
+        """Who the client is, and what it offers of all that its signals may look at."""
         told: Model = {}
+        key = self.key(context)
+        client = self._asked(message, context)
         if wants_size:
-            self._discretion.allow(SIZE.name)
-            told["size"] = np.asarray(self._asked(message, context).size)
-        content = RecordDict(
-            {
-                wire.ANSWER: wire.to_record(told),
-                wire.CONFIG: ConfigRecord({wire.KEY: self._key(context)}),
-            }
-        )
+            self.policy.allow(SIZE.name)
+            told["size"] = np.asarray(client.size)
+        looked_at = [signal.needs or () for signal in known_signals(self._signals).values()]
+        offers = client.offers(set().union(*looked_at))
+        config = ConfigRecord({wire.KEY: key, wire.OFFERS: offers})
+        content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
         return Message(content, reply_to=message)
 
     def _train(self, message: Message, context: Context) -> Message:
@@ -275,8 +149,7 @@ class CohortClientApp(ClientApp):
             raise BadInput(
                 "A client trains by a method update(model, work), or by an @app.train() function."
             )
-        change = client.local.update(client.model, client.work)
-        return Message(RecordDict({wire.CHANGE: wire.to_record(change)}), reply_to=message)
+        return Message(RecordDict({wire.CHANGE: wire.to_record(client.change())}), reply_to=message)
 
     def _completed(self, reply: Message, message: Message, context: Context) -> Message:
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
@@ -285,15 +158,15 @@ class CohortClientApp(ClientApp):
         if reply.has_error() or not (listens or work.per_sample):
             return reply
         client = self._asked(message, context)
+        client.has_trained(reply)
         if listens:
             heard = {name: self._measured(name, client, {}) for name in listens}
             reply.content[wire.ANSWER] = wire.to_record(heard)
         if work.per_sample:
             number = len(work.participants(client.size))
-            change = change_of(reply.content, client.model)
             reply.content.pop(wire.ARRAYS, None)
             reply.content[wire.CHANGE] = wire.to_record(
-                {name: array * array.dtype.type(number) for name, array in change.items()}
+                {name: array * array.dtype.type(number) for name, array in client.change().items()}
             )
             _hide_numbers(reply.content)
         return reply
@@ -310,8 +183,9 @@ def client_app(
     *,
     key: Callable[[Context], int | str] = default_key,
     signals: Collection[Signal] = (),
-    discretion: Discretion | None = None,
+    policy: ClientPolicy | None = None,
     mods: list[Any] | None = None,
+    discretion: ClientPolicy | None = None,
     **facts: Any,
 ) -> CohortClientApp:
     """A ClientApp that answers the questions of schemes.
@@ -324,11 +198,13 @@ def client_app(
         The client's stable key; ``partition-id`` of the node's configuration by default.
     signals
         Signals of your own; those of installed schemes are found without it.
-    discretion
+    policy
         What the client agrees to; by default it answers every signal it knows, and nothing
         that needs a private memory.
     mods
         As for any ClientApp.
+    discretion
+        The old name of ``policy``.
     facts
         Instead of ``local``: single facts, each a function of the context, for instance
         ``size=lambda context: 600``.
@@ -344,7 +220,11 @@ def client_app(
             if not (callable(fact) and len(inspect.signature(fact).parameters) == 1):
                 raise BadInput(f"client_app({name}=...) must be a function of the context.")
         local = _facts(facts)
-    return CohortClientApp(local, key=key, signals=signals, discretion=discretion, mods=mods)
+    if discretion is not None:
+        said = "client_app(discretion=...) has become client_app(policy=ClientPolicy(...))."
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
+    policy = policy or discretion
+    return CohortClientApp(local, key=key, signals=signals, policy=policy, mods=mods)
 
 
 def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:
@@ -352,9 +232,23 @@ def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:
         def __init__(self, context: Context) -> None:
             self._context = context
 
+        offers = frozenset(facts)
+
         def __getattr__(self, name: str) -> Any:
             if name in facts:
                 return facts[name](self._context)
             raise AttributeError(name=name, obj=self)
 
     return Facts
+
+
+def Discretion(  # noqa: N802 - the name of a class that it was
+    answers: Collection[str] | None = None,
+    folder: Callable[[Context], Path] | None = None,
+    policy: ClientPolicy | None = None,
+    fresh: Fresh = "never",
+) -> ClientPolicy:
+    """An old name: `fedcohort.privacy.ClientPolicy` says all that a client agrees to."""
+    said = "Discretion has become fedcohort.privacy.ClientPolicy(answers=, folder=, ...)."
+    warnings.warn(said, DeprecationWarning, stacklevel=2)
+    return replace(policy or ClientPolicy(), answers=answers, folder=folder, fresh=fresh)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,62 +11,67 @@ from flwr.app import ArrayRecord, Context
 
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
+from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
+from fedcohort.simulation.clients import Coins, SimulatedClients
 
 THETA = "theta"
 
 
 @dataclass(frozen=True)
 class TaskClient:
-    """One client of a task, as `fedcohort.flower.client_app` wants it."""
+    """One client of a task, as `fedcohort.flower.client_app` wants it: the simulated one."""
 
     task: Task
     position: int
     work: LocalWork
 
-    @property
-    def alone(self) -> Ints:
-        """A list of clients: the one."""
-        return np.array([self.position])
+    def _clients(self, theta: Array | None = None, coins: Coins | None = None) -> SimulatedClients:
+        here = np.empty(0) if theta is None else theta
+        return SimulatedClients(self.task, self.work, 0, 0, here, coins)
+
+    def _one(self, name: str, clients: SimulatedClients, *settings: Any) -> Any:
+        return clients.rows(name, np.array([self.position]), *settings)[0]
 
     @property
-    def size(self) -> int:
-        """The number of samples."""
-        return int(self.task.sizes[self.position])
+    def offers(self) -> frozenset[str]:
+        """The names of what it has."""
+        return self._clients().offers
 
-    @property
-    def label_counts(self) -> Ints:
-        """How many samples of each class."""
-        if self.task.label_histograms is None:
-            raise AttributeError(f"The task {self.task.name!r} has no labels to count.")
-        row: Ints = self.task.label_histograms[self.position]
-        return row
+    def __getattr__(self, name: str) -> Any:
+        """Its size, its label counts, and facts of the task."""
+        if name.startswith("_") or name not in self.offers:
+            raise AttributeError(name=name, obj=self)
+        return self._one(name, self._clients())
 
-    def loss(self, model: dict[str, Array], batch: int | None = None, rng: Any = None) -> float:
+    def loss(self, model: Model, batch: int | None = None, rng: Any = None) -> float:
         """Of a model, over all local data or over one mini-batch of it."""
-        if batch is None:
-            return float(self.task.losses(model[THETA], self.alone)[0])
-        return float(self.task.batch_losses(model[THETA], self.alone, batch, [rng])[0])
+        clients = self._clients(model[THETA], lambda purpose, client: rng)
+        return float(self._one("loss", clients, batch))
 
-    def update(self, model: dict[str, Array], work: Work) -> dict[str, Array]:
+    def sample_losses(self, model: Model) -> Array:
+        """Of a model, on each sample."""
+        return np.asarray(self._one("sample_losses", self._clients(model[THETA])))
+
+    def update(self, model: Model, work: Work) -> Model:
         """Local training on the share of the data that the server asks for."""
-        rows = self.task.updates(
-            model[THETA], self.alone, self.work, [work.rng("train")], work.data_rate
-        )
-        return {THETA: rows[0]}
+        clients = self._clients(model[THETA], lambda purpose, client: work.rng(purpose))
+        return {THETA: clients.updates(np.array([self.position]), work.data_rate)[0]}
 
-    def gradient(self, model: dict[str, Array], work: Work) -> dict[str, Array]:
+    def gradient(self, model: Model, work: Work) -> Model:
         """Of the local objective."""
-        rngs = [work.rng("gradient")]
-        sums, numbers = self.task.gradient_sums(model[THETA], self.alone, rngs)
-        return {THETA: sums[0] / max(1, int(numbers[0]))}
+        clients = self._clients(model[THETA], lambda purpose, client: work.rng(purpose))
+        return {THETA: self._one("gradient", clients)}
+
+    def layers(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The layers of a flat model."""
+        return self.task.layers(arrays[THETA])
 
     def feature_counts(self, bins: int) -> Ints:
         """(classes, bins) how often the features of each class take which values."""
-        row: Ints = self.task.feature_histograms(self.alone, bins)[0]
-        return row
+        return np.asarray(self._one("feature_counts", self._clients(), bins))
 
 
 def task_client(task: Task, work: LocalWork) -> Callable[[Context], TaskClient]:

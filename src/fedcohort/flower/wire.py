@@ -40,10 +40,11 @@ DATA_RATE = "fedcohort-data-rate"
 PER_SAMPLE = "fedcohort-per-sample"
 LISTENS = "fedcohort-listens"
 KEY = "fedcohort-key"
+OFFERS = "fedcohort-offers"
 TASK = "fedcohort-task"
 WANTS_SIZE = "fedcohort-wants-size"
 HELLO = "fedcohort-hello"
-"""The first question: a client's stable key, and its size if that is wanted."""
+"""The first question: a client's stable key, what it offers, and its size if that is wanted."""
 
 PURPOSES = ("train", "gradient", "batch")
 """Streams that may travel. Those that protect privacy never do: clients have their own entropy."""

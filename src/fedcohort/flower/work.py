@@ -13,6 +13,7 @@ from flwr.app import Message
 from fedcohort.core.streams import from_key
 from fedcohort.core.types import Ints
 from fedcohort.flower import wire
+from fedcohort.learning.batches import participants
 
 KEY_BYTES = 16
 
@@ -71,8 +72,4 @@ class Work:
         >>> Work().participants(3)
         array([0, 1, 2])
         """
-        if self.data_rate >= 1.0:
-            return np.arange(size)
-        words = self.rng("train").bit_generator.random_raw(size)
-        uniforms = (words >> np.uint64(11)) * 2.0**-53  # in [0, 1), exact
-        return np.flatnonzero(uniforms < self.data_rate)
+        return participants(self.rng("train"), size, self.data_rate)

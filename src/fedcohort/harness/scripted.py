@@ -49,15 +49,15 @@ class ScriptedClient(Client):
         classes: int = CLASSES,
         dtype: Any = np.float64,
     ) -> None:
-        self.number, self.samples, self.seed = number, samples, seed
-        self.dimension, self.classes, self.dtype = dimension, classes, dtype
+        self._number, self._samples, self._seed = number, samples, seed
+        self._dimension, self._classes, self._dtype = dimension, classes, dtype
 
     def says(self, signal: Signal, settings: Mapping[str, Any]) -> Any:
         """Its answer; one that looks at more than a script has is made up, as the signal says."""
         try:
             return signal.of(self, settings)
         except NotOffered:
-            lengths = {"parameters": self.dimension, "classes": self.classes, **settings}
+            lengths = {"parameters": self._dimension, "classes": self._classes, **settings}
             row = signal.made_up(self._rng(f"signal {signal.name}"), lengths)
             if row is None:
                 raise
@@ -74,20 +74,20 @@ class ScriptedClient(Client):
         return NotOffered(self.who, name, remedy)
 
     def _rng(self, purpose: str) -> np.random.Generator:
-        return stream(self.seed, purpose, client=self.number)
+        return stream(self._seed, purpose, client=self._number)
 
     def offer_key(self) -> int:
         """Its position."""
-        return self.number
+        return self._number
 
     def offer_size(self) -> int:
         """The number of samples."""
-        return self.samples
+        return self._samples
 
     def offer_label_counts(self) -> Ints:
         """(classes,) that add up to the size."""
         rng = self._rng("labels")
-        return rng.multinomial(self.samples, rng.dirichlet(np.ones(self.classes)))
+        return rng.multinomial(self._samples, rng.dirichlet(np.ones(self._classes)))
 
     def offer_feature_counts(self, bins: int) -> Ints:
         """(classes, bins): every sample has one feature."""
@@ -100,9 +100,9 @@ class ScriptedClient(Client):
 
     def offer_private_size(self, report: Any, round: int) -> int:
         """A randomised answer by the law ``report``; seeded, so it protects nobody."""
-        rng = stream(self.seed, "private-size", round, self.number)
+        rng = stream(self._seed, "private-size", round, self._number)
         offset, ticket = (int(below(rng, n, 1)[0]) for n in (report.threshold - 2, report.tickets))
-        answer: int = report.answer(report.level(self.samples, offset), ticket)
+        answer: int = report.answer(report.level(self._samples, offset), ticket)
         return answer
 
     def offer_loss(self, batch: int | None) -> float:
@@ -111,20 +111,20 @@ class ScriptedClient(Client):
 
     def offer_sample_losses(self) -> Array:
         """Positive; of as many samples as it has, up to `MOST_SAMPLES`."""
-        return self._rng("sample-losses").exponential(size=min(self.samples, MOST_SAMPLES))
+        return self._rng("sample-losses").exponential(size=min(self._samples, MOST_SAMPLES))
 
     def offer_update(self) -> Array:
         """(dimension,)."""
-        return self._rng("update").standard_normal(self.dimension, dtype=self.dtype)
+        return self._rng("update").standard_normal(self._dimension, dtype=self._dtype)
 
     def offer_gradient(self) -> Array:
         """(dimension,)."""
-        return self._rng("gradient").standard_normal(self.dimension, dtype=self.dtype)
+        return self._rng("gradient").standard_normal(self._dimension, dtype=self._dtype)
 
     def offer_layers(self, of: str) -> dict[str, Array]:
         """One layer: the last numbers are its biases, one per class."""
-        row = np.zeros(self.dimension, self.dtype) if of == "model" else self.quantity(of)
-        weights = max(0, self.dimension - self.classes)
+        row = np.zeros(self._dimension, self._dtype) if of == "model" else self.quantity(of)
+        weights = max(0, self._dimension - self._classes)
         return {"0.weight": row[:weights].reshape(1, -1), "0.bias": row[weights:]}
 
 

@@ -7,6 +7,7 @@ here may import.
 """
 
 from fedcohort.privacy.client import ClientPolicy, PrivateSize, SizeRequest
+from fedcohort.privacy.counts import PrivateCounts
 from fedcohort.privacy.estimator import (
     Clipping,
     Rate,
@@ -24,6 +25,7 @@ from fedcohort.privacy.response import SizeReport, best_levels
 __all__ = [
     "ClientPolicy",
     "Clipping",
+    "PrivateCounts",
     "PrivateSize",
     "Rate",
     "SizeReport",

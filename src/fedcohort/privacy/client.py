@@ -17,15 +17,15 @@ fedcohort.core.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from fedcohort.core.errors import BadCheckpoint, BadParameter, PolicyRefused
+from fedcohort.core.files import exclusive
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.privacy.accountant import Accountant
-from fedcohort.privacy.journal import exclusive
 from fedcohort.privacy.memo import Memo
 from fedcohort.privacy.response import SizeReport, draw_answer, draw_offset, whole_size
 
@@ -68,6 +68,9 @@ class SizeRequest:
 class ClientPolicy:
     """What a client agrees to, whatever the server asks.
 
+    Private answers need a memory that outlives the process: without a folder they are refused,
+    because answering afresh every time would give them away.
+
     Parameters
     ----------
     largest_epsilon
@@ -78,14 +81,27 @@ class ClientPolicy:
         The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
     mechanisms
         The allowed mechanisms.
+    fresh
+        When a private size is *not* repeated; see `PrivateSize`.
+    answers
+        The names of the signals that are answered; None for every signal that is known.
+    folder
+        Where private answers are remembered: a directory of this client alone, or a function of
+        a framework's context that gives it. None: nothing private is answered.
     """
 
     largest_epsilon: float = 3.0
     ceiling: float | None = None
     thresholds: Container[int] = range(3, 1_000_001)
     mechanisms: Container[str] = ("levels", "paper")
+    fresh: Fresh = "never"
+    answers: Collection[str] | None = None
+    folder: str | Path | Callable[[Any], str | Path] | None = None
 
     def __post_init__(self) -> None:
+        if self.fresh not in get_args(Fresh):
+            must = f"one of {get_args(Fresh)}"
+            raise BadParameter("fresh", "ClientPolicy", must, self.fresh)
         for name in ("largest_epsilon", "ceiling"):
             value = getattr(self, name)
             if not (is_real(value) and value > 0) and not (name == "ceiling" and value is None):
@@ -96,10 +112,26 @@ class ClientPolicy:
         """The ceiling in force."""
         return self.largest_epsilon if self.ceiling is None else self.ceiling
 
+    def allow(self, signal: str) -> None:
+        """Return if a signal may be answered; refuse otherwise."""
+        if self.answers is not None and signal not in self.answers:
+            raise PolicyRefused("the signals", signal, f"{sorted(self.answers)}")
+
+    def place(self, what: str, context: Any = None) -> Path:
+        """The directory for private answers; refuse where there is none."""
+        if self.folder is None:
+            allowed = "only with a folder to remember them (ClientPolicy.folder)"
+            raise PolicyRefused("private answers", what, allowed)
+        return Path(self.folder(context) if callable(self.folder) else self.folder)
+
+    def check_epsilon(self, epsilon: float) -> None:
+        """Return if one answer may cost so much; refuse otherwise."""
+        if epsilon > self.largest_epsilon:
+            raise PolicyRefused("an epsilon", epsilon, f"up to {self.largest_epsilon:g}")
+
     def check(self, report: SizeReport) -> None:
         """Return if the question may be answered; refuse otherwise."""
-        if report.epsilon > self.largest_epsilon:
-            raise PolicyRefused("an epsilon", report.epsilon, f"up to {self.largest_epsilon:g}")
+        self.check_epsilon(report.epsilon)
         if report.threshold not in self.thresholds:
             raise PolicyRefused("a threshold M", report.threshold, f"in {self.thresholds}")
         if report.mechanism not in self.mechanisms:
@@ -117,10 +149,10 @@ class PrivateSize:
     policy
         What the client agrees to.
     fresh
-        When a stored answer is *not* repeated. "never" (the default): one answer per
-        question, whatever the size becomes; everything the server will ever see of it costs
-        eps once. "new-level": a size that has moved to another level gets an answer of its
-        own, booked; **the server then sees that the size changed**, which eps does not cover
+        When a stored answer is *not* repeated; as the policy says by default. "never": one
+        answer per question, whatever the size becomes; everything the server will ever see of
+        it costs eps once. "new-level": a size that has moved to another level gets an answer of
+        its own, booked; **the server then sees that the size changed**, which eps does not cover
         (no law that repeats its answers can hide it). "every-round": a new answer per round,
         each booked, as in the paper.
     lost
@@ -135,16 +167,17 @@ class PrivateSize:
         path: str | Path,
         policy: ClientPolicy | None = None,
         *,
-        fresh: Fresh = "never",
+        fresh: Fresh | None = None,
         lost: Lost = "refuse",
         patience: float = 10.0,
     ) -> None:
+        self.policy = ClientPolicy() if policy is None else policy
+        fresh = self.policy.fresh if fresh is None else fresh
         if fresh not in get_args(Fresh):
             raise BadParameter("fresh", "PrivateSize", f"one of {get_args(Fresh)}", fresh)
         if lost not in get_args(Lost):
             raise BadParameter("lost", "PrivateSize", f"one of {get_args(Lost)}", lost)
         self.path, self.fresh, self.lost, self.patience = Path(path), fresh, lost, patience
-        self.policy = ClientPolicy() if policy is None else policy
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = self.path / "lock"
         self._accountant = Accountant(self.path / "spent.jsonl", self.policy.budget)

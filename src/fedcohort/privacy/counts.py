@@ -11,11 +11,18 @@ The seeded twin for simulations is ``SimulatedClient.private_counts``.
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
-from fedcohort.core.errors import BadParameter
+import numpy as np
+
+from fedcohort.core.errors import BadCheckpoint, BadParameter
+from fedcohort.core.files import exclusive
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Ints
 from fedcohort.maths.noise import REPLACE_ONE, noisy_counts
+from fedcohort.privacy.accountant import Accountant
+from fedcohort.privacy.client import ClientPolicy
+from fedcohort.privacy.journal import Journal
 from fedcohort.privacy.response import LARGEST_EPSILON, SMALLEST_EPSILON, entropy_below
 
 
@@ -37,9 +44,54 @@ def private_counts(counts: Ints, epsilon: float, sensitivity: int = REPLACE_ONE)
     >>> private_counts(np.array([40, 0, 60]), epsilon=1.0).shape
     (3,)
     """
+    _check(epsilon, sensitivity)
+    return noisy_counts(_Entropy(), counts, Fraction(epsilon), int(sensitivity))
+
+
+def _check(epsilon: float, sensitivity: int) -> None:
     if not is_real(epsilon) or not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         must = f"a number in [{SMALLEST_EPSILON:g}, {LARGEST_EPSILON:g}]"
         raise BadParameter("epsilon", "private_counts", must, epsilon)
     if not is_whole(sensitivity) or sensitivity < 1:
         raise BadParameter("sensitivity", "private_counts", "an int of at least 1", sensitivity)
-    return noisy_counts(_Entropy(), counts, Fraction(epsilon), int(sensitivity))
+
+
+class PrivateCounts:
+    """Counts with noise, within a policy and a budget.
+
+    Asked the same question again, the same answer is given, at no further cost; it is booked
+    before it is drawn and on the disk before it is sent, as for sizes.
+
+    Parameters
+    ----------
+    path
+        A directory of this client alone, that outlives it; see `PrivateSize`.
+    policy
+        What the client agrees to.
+    """
+
+    def __init__(self, path: str | Path, policy: ClientPolicy | None = None) -> None:
+        self.path, self.policy = Path(path), ClientPolicy() if policy is None else policy
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def answer(self, counts: Ints, question: str, epsilon: float, sensitivity: int) -> Ints:
+        """The answer to send; ``question`` is its name: equal ones, and no others, are equal."""
+        _check(epsilon, sensitivity)  # before anything is booked
+        self.policy.check_epsilon(epsilon)
+        with exclusive(self.path / "lock"):
+            accountant = Accountant(self.path / "spent.jsonl", self.policy.budget)
+            accountant.load()
+            memo = Journal(self.path / "answers.jsonl")
+            known = {entry["key"]: entry["value"] for entry in memo.read()}
+            if question not in known:
+                if accountant.is_closed(question):
+                    raise BadCheckpoint(
+                        f"{self.path} has lost an answer that was sent; drawing it anew would "
+                        "spend again. Restore answers.jsonl from a backup."
+                    )
+                accountant.book(question, epsilon)
+                known[question] = private_counts(counts, epsilon, sensitivity).tolist()
+                memo.append({"key": question, "value": known[question]})
+            if not accountant.is_closed(question):
+                accountant.close(question)
+        return np.array(known[question], dtype=np.int64)

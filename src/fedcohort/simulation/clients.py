@@ -59,7 +59,7 @@ class SimulatedClients:
         except NotOffered:
             if ask.signal.example is None:
                 raise
-        rng = stream(self.seed, f"fact {ask.signal.name}", client=client.position)
+        rng = stream(self.seed, f"fact {ask.signal.name}", client=client._position)
         return ask.signal.made_up(rng, {**self.sizes, **ask.settings})
 
     @property
@@ -83,8 +83,7 @@ class SimulatedClients:
     def rows(self, name: str, clients: Ints, *settings: Any) -> Any:
         """One quantity of some clients, a row each; see `fedcohort.core.client`."""
         if name in self.task.facts:
-            fact = self.task.facts[name]
-            return np.asarray(fact(self.round) if callable(fact) else fact)[clients]
+            return np.asarray(self.task.facts[name])[clients]
         if name in self.offers:
             return ROWS[name](self, clients, *settings)
         remedy = f"the task {self.task.name!r} must have facts = {{'{name}': one value per client}}"
@@ -186,21 +185,21 @@ class SimulatedClient(Client):
     """One of a group, as a signal sees it."""
 
     def __init__(self, group: Group, place: int) -> None:
-        self.group, self.place = group, place
-        self.position = int(group.clients[place])
+        self._group, self._place = group, place
+        self._position = int(group.clients[place])
 
     def quantity(self, name: str, *settings: Any) -> Any:
         """Private answers are each client's own; all else is computed for the group."""
         if name in ("private_size", "private_counts"):
             return super().quantity(name, *settings)
-        return self.group.rows(name, *settings)[self.place]
+        return self._group.rows(name, *settings)[self._place]
 
     def offer_private_size(self, report: SizeReport, round: int) -> int:
         """The seeded twin of an answer, which protects nobody."""
-        rng = stream(self.group.all.seed, "private-size", round, self.position)
+        rng = stream(self._group.all.seed, "private-size", round, self._position)
         return report_size(rng, self.size, report)
 
     def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
         """Counts with discrete Laplace noise: the seeded twin, which protects nobody."""
-        (rng,) = self.group.all.rngs("private-counts", [self.position])
+        (rng,) = self._group.all.rngs("private-counts", [self._position])
         return noisy_counts(rng, counts, epsilon, sensitivity)

@@ -1,0 +1,195 @@
+"""What a Flower client offers: from its object, its app, and the message at hand."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flwr.app import Context, Message, RecordDict
+
+from fedcohort.core.client import Client
+from fedcohort.core.errors import BadInput
+from fedcohort.core.types import Array, Ints
+from fedcohort.flower import wire
+from fedcohort.flower.work import Work
+from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
+
+if TYPE_CHECKING:
+    from fedcohort.flower.client import CohortClientApp
+
+Model = dict[str, Array]
+LOSS_METRICS = ("loss", "eval_loss", "eval-loss", "evaluate_loss")
+
+
+class FlowerClient(Client):
+    """A client as a signal sees it: your object, with the model of the message put in.
+
+    Attributes that signals of your own look at are found on your object. What is computed is
+    computed once per message.
+    """
+
+    def __init__(
+        self, local: Any, message: Message, context: Context, app: CohortClientApp
+    ) -> None:
+        self.local, self.work = local, Work.of(message)
+        self._message, self._context, self._app = message, context, app
+        self._questions = 0
+        self._change: Model | None = None
+
+    def fact(self, name: str) -> Any:
+        """What the object has under a name; if nothing, a sentence for the server to quote."""
+        try:
+            return getattr(self.local, name)
+        except AttributeError as error:
+            if error.name != name or error.obj is not self.local:
+                raise  # a mistake within the user's own code
+        raise self.lacks(name)
+
+    def offers(self, names: Collection[str]) -> list[str]:
+        """Which of these quantities there are; nothing is computed."""
+        told = getattr(self.local, "offers", None)
+        there = {"key", *(dir(self.local) if told is None else told)}
+        if self._app.trains:
+            there.add("update")
+        if self._app.evaluates:
+            there.add("loss")
+        if "update" in there:
+            there.add("layers")
+        if self._app.policy.folder is not None:
+            there |= {"private_size", "private_counts"}
+        return sorted(there & {"key", *names})
+
+    @cached_property
+    def model(self) -> Model:
+        """The model that came with the question."""
+        found = wire.model_of(self._message)
+        if found is None:
+            raise BadInput("This question came without a model: set needs_model=True.")
+        return found
+
+    def change(self) -> Model:
+        """Local training: the change of each array."""
+        if self._change is None:
+            self._change = self._trained()
+        return self._change
+
+    def has_trained(self, reply: Message) -> None:
+        """Take the change from a reply to training, so that nobody trains twice."""
+        self._change = change_of(reply.content, self.model)
+
+    def _trained(self) -> Model:
+        if hasattr(self.local, "update"):
+            change: Model = self.local.update(self.model, self.work)
+            return change
+        if not self._app.trains:
+            raise self.lacks("update")
+        return change_of(self._by_the_app(wire.TRAIN).content, self.model)
+
+    def _value(self, name: str) -> Any:
+        value = self.fact(name)
+        return value() if callable(value) else value
+
+    def _flat(self, arrays: Mapping[str, Array]) -> Array:
+        return wire.Layout.of(self.model).flat(arrays)
+
+    def _gradient(self) -> Model:
+        gradient: Model = self.fact("gradient")(self.model, self.work)
+        return gradient
+
+    def offer_key(self) -> int | str:
+        """The stable key."""
+        return self._app.key(self._context)
+
+    def offer_size(self) -> Any:
+        """The number of samples."""
+        return self._value("size")
+
+    def offer_label_counts(self) -> Any:
+        """How many samples of each class."""
+        return self._value("label_counts")
+
+    def offer_loss(self, batch: int | None) -> Any:
+        """By the object, else by the app's own evaluation."""
+        if not hasattr(self.local, "loss"):
+            return self._evaluated()
+        more = {"batch": batch, "rng": self.work.rng("batch")} if batch is not None else {}
+        return self.local.loss(self.model, **more)
+
+    def offer_sample_losses(self) -> Any:
+        """By the object."""
+        return self.fact("sample_losses")(self.model)
+
+    def offer_update(self) -> Array:
+        """By the object, else by the app's own training."""
+        return self._flat(self.change())
+
+    def offer_gradient(self) -> Array:
+        """By the object."""
+        return self._flat(self._gradient())
+
+    def offer_layers(self, of: str) -> Mapping[str, Array]:
+        """The arrays of the model are its layers, unless the object tells them apart."""
+        ways: dict[str, Callable[[], Model]] = {
+            "update": self.change,
+            "gradient": self._gradient,
+            "model": lambda: self.model,
+        }
+        arrays = ways[of]()
+        layers = {name: arrays[name] for name in self.model}
+        apart: Callable[[Model], Model] | None = getattr(self.local, "layers", None)
+        return layers if apart is None else apart(layers)
+
+    def offer_feature_counts(self, bins: int) -> Any:
+        """By the object."""
+        return self.fact("feature_counts")(bins)
+
+    def offer_private_size(self, report: SizeReport, round: int) -> int:
+        """A randomised answer: memorised, accounted, within the policy."""
+        policy = self._app.policy
+        private = PrivateSize(policy.place("private_size", self._context), policy)
+        return private.answer(self.size, SizeRequest(self._task, report, round))
+
+    def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
+        """Counts with noise from the operating system, the same for the same question."""
+        config, policy = self.work.config, self._app.policy
+        settings = {k: v for k, v in config.items() if k.startswith(wire.SETTING)}
+        name = str(config.get(wire.SIGNAL, ""))
+        question = [self._task, name, settings, self._questions]
+        self._questions += 1
+        private = PrivateCounts(policy.place("noisy counts", self._context) / "counts", policy)
+        as_text = json.dumps(question, sort_keys=True, default=str)
+        return private.answer(counts, as_text, epsilon, sensitivity)
+
+    @property
+    def _task(self) -> str:
+        return str(self.work.config.get(wire.TASK, "fedcohort"))
+
+    def _by_the_app(self, message_type: str) -> Message:
+        """What the app's own function says to the same model; nothing it keeps is changed."""
+        trial = copy.deepcopy(self._message)
+        trial.metadata.message_type = message_type
+        return self._app(trial, copy.deepcopy(self._context))
+
+    def _evaluated(self) -> float:
+        if self._app.evaluates:
+            metrics = self._by_the_app(wire.EVALUATE).content.metric_records
+            for record in metrics.values():
+                for name in LOSS_METRICS:
+                    if name in record:
+                        return float(record[name])  # type: ignore[arg-type]
+        raise self.lacks("loss")
+
+
+def change_of(content: RecordDict, model: Mapping[str, Array]) -> Model:
+    """The change of each array, from a training reply that has it or the new parameters."""
+    if wire.CHANGE in content.array_records:
+        return wire.from_record(content.array_records[wire.CHANGE])
+    new = wire.from_record(content.array_records[wire.ARRAYS])
+    return {
+        name: new[name].astype(np.float64) - np.asarray(array, dtype=np.float64)
+        for name, array in model.items()
+    }
