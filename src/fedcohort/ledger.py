@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcohort.core.conversation import UPDATE, Ask, Signal, row_bytes
+from fedcohort.core.client import UPDATE, Signal, row_bytes
+from fedcohort.core.conversation import Ask
 from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16

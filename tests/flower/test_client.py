@@ -312,7 +312,7 @@ def test_a_private_size_is_answered_once_and_accounted(tmp_path) -> None:
     again, _ = run(
         flower.InProcessGrid(private_app(tmp_path), N), SAMPLING, rounds=4, importance="equal"
     )
-    state = [s.session.selector._state.private.tolist() for s in (first, again)]
+    state = [s.session.selector.start().private.tolist() for s in (first, again)]
     assert state[0] == state[1]  # the same answers, at no further cost
     assert [PrivateSize(tmp_path / str(i)).spent for i in range(N)] == [3.0] * N
     assert [told.what for told in first.disclosures()][:1] == ["private_size"]

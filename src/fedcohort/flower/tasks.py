@@ -14,6 +14,7 @@ from fedcohort.flower import wire
 from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work
 from fedcohort.learning import Task
+from fedcohort.learning.model import cut
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.clients import Coins, SimulatedClients
 
@@ -67,7 +68,7 @@ class TaskClient:
 
     def layers(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The layers of a flat model."""
-        return self.task.layers(arrays[THETA])
+        return cut(arrays[THETA], self.task.layers)
 
     def feature_counts(self, bins: int) -> Ints:
         """(classes, bins) how often the features of each class take which values."""
