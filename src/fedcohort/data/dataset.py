@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
 
-Pixels: TypeAlias = NDArray[np.float32]
+_BLOCK = 4096  # rows that are checked at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features in [0, 1] and labels in ``range(classes)``; every array is read-only.
+    """Samples and their labels in ``range(classes)``; every array is read-only, and none is copied.
 
     Parameters
     ----------
     name
         The name it is loaded by.
     x_train, x_test
-        (N, features) float32 in [0, 1].
+        (N, features) float32 in [0, 1]; without ``scaled``, finite numbers of any type and shape:
+        images (N, 28, 28), tokens (N, length), standardised features.
     y_train, y_test
         (N,) int64 in ``range(classes)``.
     classes
@@ -31,36 +31,46 @@ class Dataset:
     groups_train
         (N,) natural ids such as the writer of each image, or None where unknown; see
         `fedcohort.data.partition.natural`.
+    scaled
+        Whether features lie in [0, 1], as `load` gives them and feature histograms expect; that
+        bytes were not divided by 255 is then seen here.
 
     Examples
     --------
     >>> x, y = np.zeros((3, 2), np.float32), np.array([0, 1, 1])
     >>> Dataset("toy", x, y, x[:1], y[:1], classes=2)
     <Dataset toy: 3 train + 1 test, 2 features, 2 classes>
+    >>> tokens = np.array([[3, 1, 4], [1, 5, 9], [2, 6, 5]])
+    >>> Dataset("words", tokens, y, tokens[:1], y[:1], classes=2, scaled=False).features
+    3
     """
 
     name: str
-    x_train: Pixels
+    x_train: Array
     y_train: Ints
-    x_test: Pixels
+    x_test: Array
     y_test: Ints
     classes: int
     groups_train: Array | None = None
+    scaled: bool = True
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            _check_features(x, f"x_{part} of the data set '{self.name}'")
+            check = _check_scaled if self.scaled else _check_numbers
+            check(x, f"x_{part} of the data set '{self.name}'")
             _check_labels(y, self.classes, f"y_{part} of the data set '{self.name}'")
             if len(x) != len(y):
                 raise BadInput(
                     f"x_{part} and y_{part} of the data set '{self.name}' must have one row per"
                     f" sample; got {len(x)} and {len(y)} rows."
                 )
-        if self.x_train.shape[1] != self.x_test.shape[1]:
+        train, test = self.x_train.shape[1:], self.x_test.shape[1:]
+        if train != test:
+            got = (train[0], test[0]) if len(train) == len(test) == 1 else (train, test)
             raise BadInput(
                 f"x_train and x_test of the data set '{self.name}' must have the same features;"
-                f" got {self.x_train.shape[1]} and {self.x_test.shape[1]}."
+                f" got {got[0]} and {got[1]}."
             )
         groups = self.groups_train
         if groups is not None and groups.shape != self.y_train.shape:
@@ -74,8 +84,8 @@ class Dataset:
 
     @property
     def features(self) -> int:
-        """Number of features of a sample."""
-        return int(self.x_train.shape[1])
+        """The numbers that a sample consists of."""
+        return math.prod(self.x_train.shape[1:])
 
     def __repr__(self) -> str:
         groups = (
@@ -94,12 +104,27 @@ def read_only(array: Array) -> Array:
     return view
 
 
-def _check_features(x: Array, what: str) -> None:
+def _check_numbers(x: Array, what: str) -> None:
+    if x.ndim < 2 or x.dtype.kind not in "iufb" or x.size == 0:
+        raise BadInput(f"{what} must be numbers, a row per sample; got {x.dtype} {x.shape}.")
+    if x.dtype.kind == "f":
+        blocks = range(0, len(x), _BLOCK)  # of a file that does not fit into memory
+        if not all(np.isfinite(x[start : start + _BLOCK]).all() for start in blocks):
+            raise BadInput(f"{what} must be finite; got NaN or infinity: remove those samples.")
+
+
+def _check_scaled(x: Array, what: str) -> None:
     if x.ndim != 2 or x.dtype != np.float32 or x.size == 0:
-        raise BadInput(f"{what} must be float32 of shape (N, features); got {x.dtype} {x.shape}.")
+        raise BadInput(
+            f"{what} must be float32 of shape (N, features); got {x.dtype} {x.shape}: convert it,"
+            " or pass scaled=False."
+        )
     # Written so that a NaN fails: every comparison with it is false.
     if not (x.min() >= 0 and x.max() <= 1):
-        raise BadInput(f"{what} must lie in [0, 1]; got values in [{x.min()}, {x.max()}].")
+        raise BadInput(
+            f"{what} must lie in [0, 1]; got values in [{x.min()}, {x.max()}]: scale them, or pass"
+            " scaled=False."
+        )
 
 
 def _check_labels(y: Array, classes: int, what: str) -> None:
