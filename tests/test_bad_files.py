@@ -195,7 +195,9 @@ def test_only_ids_that_json_can_carry_are_saved(tmp_path: Path) -> None:
 def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
     groups = tuple(np.array([0, 1, 0]))
     chooser = Selector(
-        fedcohort.schemes()["target"](m=np.int64(2), groups=groups), federation(3, 2, 1), seed=0
+        fedcohort.schemes.schemes()["target"](m=np.int64(2), groups=groups),
+        federation(3, 2, 1),
+        seed=0,
     )
     chooser.select()
     chooser.save(tmp_path / "x")

@@ -11,25 +11,27 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core import (
-    Ask,
-    Citation,
-    Claim,
-    Cohort,
-    Design,
-    Federation,
-    Moment,
-    Replies,
-    Scheme,
-    Signal,
-)
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.schemes import scheme, schemes
-from fedcohort.selector import Selector
-from fedcohort.simulation import Comparison, LocalWork, Trace, compare, simulate
-
 if TYPE_CHECKING:
-    from fedcohort import adapters, data, recipes, report, testing, theory
+    from fedcohort import adapters, data, recipes, report, schemes, testing, theory
+    from fedcohort.core import (
+        Ask,
+        Citation,
+        Claim,
+        Cohort,
+        Design,
+        Federation,
+        Moment,
+        Replies,
+        Scheme,
+        Signal,
+    )
+    from fedcohort.core.errors import FedcohortError, FedcohortWarning
+    from fedcohort.learning import LocalWork
+    from fedcohort.schemes import scheme
+    from fedcohort.selector import Selector
+    from fedcohort.server import dropout_rule, estimator, optimiser
+    from fedcohort.simulation import Comparison, Trace, compare, simulate
+    from fedcohort.simulation.availability import availability
     from fedcohort.simulation.problem import Problem
 
 __version__ = "0.1.0"
@@ -53,8 +55,12 @@ __all__ = [
     "Signal",
     "Trace",
     "adapters",
+    "availability",
     "compare",
     "data",
+    "dropout_rule",
+    "estimator",
+    "optimiser",
     "recipes",
     "report",
     "scheme",
@@ -64,15 +70,26 @@ __all__ = [
     "theory",
 ]
 
-_LATER = {"Problem": "fedcohort.simulation.problem"}
-"""What is looked up when it is first used, so that importing fedcohort stays quick; packages
-of `__all__` likewise."""
+_HOMES = {
+    "fedcohort.core": "Ask Citation Claim Cohort Design Federation Moment Replies Scheme Signal",
+    "fedcohort.core.errors": "FedcohortError FedcohortWarning",
+    "fedcohort.learning": "LocalWork",
+    "fedcohort.schemes": "scheme",
+    "fedcohort.selector": "Selector",
+    "fedcohort.server": "dropout_rule estimator optimiser",
+    "fedcohort.simulation": "Comparison Trace availability compare simulate",
+    "fedcohort.simulation.problem": "Problem",
+}
+"""Where each name comes from. It is looked up when it is first used, so that importing fedcohort
+is quick; the other names of `__all__` are packages."""
 
 if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
 
     def __getattr__(name: str) -> Any:
-        if name in _LATER:
-            return getattr(importlib.import_module(_LATER[name]), name)
+        home = next((module for module, names in _HOMES.items() if name in names.split()), None)
+        if home is not None:
+            globals()[name] = getattr(importlib.import_module(home), name)
+            return globals()[name]
         if name in __all__:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -25,8 +25,7 @@ from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
-from fedcohort.schemes import as_scheme
-from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.schemes import as_scheme, installed
 from fedcohort.server.checkpoint import (
     pack_choosing,
     pack_selection,
@@ -280,7 +279,7 @@ class Selector:
         """Go on where `save` left off; ``kind`` is the class of a scheme that is not installed."""
         header, arrays = store.load(path, KIND)
         try:
-            build = partial(scheme_by_name, header["scheme"])
+            build = partial(installed, header["scheme"])
             if kind is not None and kind.name == header["scheme"]:
                 build = partial(kind.build)
             setup = Setup(build(**header["parameters"]), int(header["seed"]))

@@ -242,7 +242,7 @@ def test_pfl_steps_as_a_plain_loop_does(pfl) -> None:
 def test_pfl_refuses_a_scheme_that_listens_to_updates(pfl) -> None:
     from fedcohort.adapters.pfl import cohort_parts
 
-    listening = [c for c in fedcohort.schemes().values() if c.listens]
+    listening = [c for c in fedcohort.schemes.schemes().values() if c.listens]
     if not listening:
         pytest.skip("no scheme listens")
     selector = Selector(listening[0](), Federation.from_sizes([1] * 30), seed=0)

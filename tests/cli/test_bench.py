@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedcohort import Federation, schemes
+from fedcohort import Federation
 from fedcohort.cli import app
 from fedcohort.cli.bench import Script
 from fedcohort.core import LOSS, Ask
 from fedcohort.core.errors import BadParameter
+from fedcohort.schemes import schemes
 
 run = CliRunner().invoke
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort import Comparison, schemes
+from fedcohort import Comparison
 from fedcohort.cli import demo, main, reproduce
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.recipes import Recipe
 from fedcohort.report.live import Watch
+from fedcohort.schemes import schemes
 
 
 def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

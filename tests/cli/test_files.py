@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fedcohort.cli.words import find_scheme, parse_scheme
 from fedcohort.core.errors import BadInput
-from fedcohort.schemes import schemes
+from fedcohort.core.scheme import Scheme
+from fedcohort.schemes import SCHEMES, schemes
+from fedcohort.schemes import find as find_scheme
 
 SCHEME = '''
 from dataclasses import dataclass
@@ -33,6 +35,10 @@ class CLASS(Scheme[NoState]):
     def law(self, federation: Federation) -> Simple:
         return Simple(federation.shares, min(self.m, len(federation.present)))
 '''
+
+
+def parse_scheme(word: str, m: int) -> Scheme[Any]:
+    return SCHEMES.build(word, otherwise={"m": m})
 
 
 def written(path: Path, *names: str) -> str:

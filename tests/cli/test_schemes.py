@@ -6,8 +6,8 @@ import io
 import pytest
 from rich.console import Console
 
-from fedcohort import schemes
 from fedcohort.cli import schemes as command
+from fedcohort.schemes import schemes
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

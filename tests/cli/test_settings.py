@@ -36,7 +36,8 @@ def test_the_defaults_are_settings_that_are_taken(listed):
     for row in listed["--availability"]:
         assert availability(row["name"], **row["settings"]) == availability(row["name"])
     assert [row["settings"] for row in listed["--estimator"]] == [{}, {}]
-    assert estimator(listed["--estimator"][1]["name"]).name == "memory"
+    names = [estimator(row["name"]).name for row in listed["--estimator"]]
+    assert names == ["memory", "plain"]
 
 
 def test_what_must_be_given_stands_without_a_value():

@@ -2,8 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from fedcohort.cli.words import parse, parse_scheme, split
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.spec import split, value
+from fedcohort.schemes import SCHEMES
+
+
+def parse(word):
+    name, settings = split(word)
+    return name, {key: value(text) for key, text in settings.items()}
+
+
+def parse_scheme(word, m=None):
+    return SCHEMES.build(word, otherwise={} if m is None else {"m": m})
 
 
 def test_values() -> None:

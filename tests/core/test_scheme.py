@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort import Citation, Federation, Moment, Scheme, compare, scheme, schemes, simulate
-from fedcohort.core import NoState, Whole, cohort_size
+from fedcohort import Citation, Federation, Moment, Scheme, compare, scheme, simulate
+from fedcohort import schemes as package
+from fedcohort.core import NoState, Whole, cohort_size, registry
 from fedcohort.core.errors import (
     BadInput,
     BadParameter,
@@ -17,6 +18,7 @@ from fedcohort.core.errors import (
     FedcohortWarning,
     UnknownName,
 )
+from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.simulation import Quadratic
 
 
@@ -77,22 +79,24 @@ def test_an_unknown_scheme_names_the_nearest() -> None:
         scheme("unifrom")
 
 
-package = sys.modules["fedcohort.schemes"]  # the attribute of that name is the function
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """What is found now is forgotten, before and after."""
+    SCHEMES.refresh()
+    yield
+    SCHEMES.refresh()
 
 
 class Other(Needy):
     pass
 
 
-def discovered() -> tuple[dict[str, type[Scheme[Any]]], dict[str, str]]:
-    return package._discovered.__wrapped__()  # type: ignore[no-any-return]
-
-
+@pytest.mark.usefixtures("anew")
 def test_two_schemes_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Point("a", "a", Needy), Point("b", "b", Other)]
-    monkeypatch.setattr(package, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     with pytest.raises(FedcohortError, match="Two schemes are named 'needy'"):
-        discovered()
+        schemes()
 
 
 @dataclass
@@ -107,9 +111,10 @@ class Point:
         return self.loaded
 
 
+@pytest.mark.usefixtures("anew")
 def test_other_packages_add_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "entry_points", lambda group: [Point("mine", "a:b", Needy)])
-    assert discovered()[0]["needy"] is Needy
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Point("mine", "a:b", Needy)])
+    assert schemes()["needy"] is Needy
 
 
 class Undecorated(Scheme[NoState]):
@@ -125,14 +130,14 @@ class Undecorated(Scheme[NoState]):
         (Undecorated, r"Undecorated is not a dataclass: write @dataclass\(frozen=True\) above"),
     ],
 )
+@pytest.mark.usefixtures("anew")
 def test_a_broken_package_is_left_out(
     loaded: Any, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(package, "entry_points", lambda group: [Point("theirs", "a:b", loaded)])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Point("theirs", "a:b", loaded)])
     with pytest.warns(FedcohortWarning, match=rf"'theirs' of another package \(a:b\) .*{why}"):
-        found = discovered()
-    assert "md" in found[0]
-    monkeypatch.setattr(package, "_discovered", lambda: found)
+        found = schemes()
+    assert "md" in found
     assert scheme("md:m=2").parameters == {"m": 2}
     with pytest.raises(BadInput, match=f"'theirs' .* cannot be loaded: {why}"):
         scheme("theirs")
@@ -146,6 +151,7 @@ def test_a_broken_package_is_left_out(
         ("def f():\n    return 1 / 0\nf()", "ZeroDivisionError in line 2: division by zero."),
     ],
 )
+@pytest.mark.usefixtures("anew")
 def test_a_broken_file_is_left_out(
     text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,11 +159,10 @@ def test_a_broken_file_is_left_out(
     file.write_text(text)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     with pytest.warns(FedcohortWarning, match="is left out") as told:
-        found = discovered()
+        found = schemes()
     assert len(told) == 1
     assert str(told[0].message).startswith(f"The scheme file '{file}' cannot be loaded: {why}")
-    assert "md" in found[0]
-    monkeypatch.setattr(package, "_discovered", lambda: found)
+    assert "md" in found
     with pytest.raises(BadInput, match=r"broken_one\.py' cannot be loaded: "):
         scheme("broken-one")
 

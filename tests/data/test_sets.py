@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 
 from fedcohort import data
+from fedcohort.core.discovery import Part
 from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning, UnknownName
 from fedcohort.data import download, images, sets
 from fedcohort.data.files import idx_bytes
-from fedcohort.data.images import FASHION_MNIST, FILES, KEYS, MNIST, ImageSet, find, find_writers
+from fedcohort.data.images import FILES, KEYS, ImageSet, find, find_writers
+from fedcohort.data.sets.base import Request, found, of_images
+from fedcohort.data.sets.fashion_mnist import FASHION_MNIST
+from fedcohort.data.sets.mnist import MNIST
 
 RNG = np.random.default_rng(0)
 ARRAYS = (
@@ -50,9 +54,12 @@ def nothing_installed(monkeypatch, tmp_path, request):
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
-    monkeypatch.setitem(
-        sets.LOADERS, "tiny", lambda request: sets._dataset(TINY, sets._found(TINY, request))
-    )
+    part = Part("tiny", "", "", None, lambda: tiny)
+    monkeypatch.setitem(sets.DATA_SETS.listed(), "tiny", part)
+
+
+def tiny(request: Request) -> data.Dataset:
+    return of_images(TINY, found(TINY, request))
 
 
 def put_idx(folder: Path, packed: bool = False, arrays=ARRAYS) -> None:

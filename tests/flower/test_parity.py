@@ -39,7 +39,7 @@ def task() -> Softmax:
 
 def of_size(name: str) -> fedcohort.Scheme:
     """A scheme for twelve clients, whatever its parameters are."""
-    cls = fedcohort.schemes()[name]
+    cls = fedcohort.schemes.schemes()[name]
     settings: dict[str, object] = dict(SETTINGS.get(name, {}))
     fields = cls.__dataclass_fields__
     for key, value in {"m": 4, "d": 6}.items():
@@ -55,7 +55,7 @@ def played(task: Softmax, scheme: fedcohort.Scheme, kind=flower.InProcessGrid, *
     return strategy, result.arrays["theta"].numpy()
 
 
-@pytest.mark.parametrize("name", sorted(fedcohort.schemes()))
+@pytest.mark.parametrize("name", sorted(fedcohort.schemes.schemes()))
 def test_a_scheme_picks_the_same_cohorts_with_the_same_weights(name: str, task: Softmax) -> None:
     scheme = of_size(name)
     trace = fedcohort.simulate(task, scheme, rounds=ROUNDS, seed=SEED, work=WORK)
@@ -80,7 +80,7 @@ class Silent(flower.InProcessGrid):
 
 
 @pytest.mark.parametrize("rule", [Redraw(), Hajek()])
-@pytest.mark.parametrize("name", sorted(set(fedcohort.schemes()) - PRIVATE))
+@pytest.mark.parametrize("name", sorted(set(fedcohort.schemes.schemes()) - PRIVATE))
 def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softmax) -> None:
     scheme, how = of_size(name), "plain" if "fedsampling" in name else "memory"
     up = Random(tuple(0.0 if i in SILENT else 1.0 for i in range(N)))
@@ -97,4 +97,4 @@ def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softma
 
 
 def test_at_least_twelve_schemes_are_compared() -> None:
-    assert len(fedcohort.schemes()) >= 12
+    assert len(fedcohort.schemes.schemes()) >= 12

@@ -80,7 +80,7 @@ def task() -> Softmax:
 
 def of_size(name: str) -> fedcohort.Scheme:
     """A scheme for twelve clients, whatever its parameters are."""
-    fields = fedcohort.schemes()[name].__dataclass_fields__
+    fields = fedcohort.schemes.schemes()[name].__dataclass_fields__
     sized = {key: value for key, value in {"m": 4, "d": 6}.items() if key in fields}
     return fedcohort.scheme(name, **SETTINGS.get(name, {}), **sized)
 
@@ -126,7 +126,7 @@ def _played(cohorts: Any, model: Any) -> Played:
 
 def cases() -> Iterator[tuple[str, Callable[[], Played]]]:
     """Every run that is recorded, by a key that says what it is."""
-    for name in sorted(fedcohort.schemes()):
+    for name in sorted(fedcohort.schemes.schemes()):
         for how in ("plain", "memory"):
             if how == "memory" and name in WITHOUT_MEMORY:
                 continue

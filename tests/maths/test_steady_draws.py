@@ -187,7 +187,7 @@ def test_steady_integers_are_uniform() -> None:
 @pytest.mark.parametrize("name", ["md", "poisson", "pow-d", "clustered-size", "binomial"])
 @pytest.mark.parametrize("some", [None, np.arange(0, N, 2)])
 def test_schemes_do_not_care_about_the_last_digits_of_importance(name: str, some) -> None:
-    fields = fedcohort.schemes()[name].__dataclass_fields__
+    fields = fedcohort.schemes.SCHEMES[name].__dataclass_fields__
     asked = {"m": M, "d": 20, "cap": True}
     scheme = fedcohort.scheme(name, **{key: asked[key] for key in asked if key in fields})
     base = np.arange(1.0, N + 1)

@@ -9,8 +9,9 @@ import pytest
 
 from fedcohort import data
 from fedcohort.core.errors import BadParameter
-from fedcohort.recipes import fedsampling, fedsampling_runs, recipes
-from fedcohort.recipes.fedsampling_runs import (
+from fedcohort.recipes import _fedsampling_runs as fedsampling_runs
+from fedcohort.recipes import fedsampling, recipes
+from fedcohort.recipes._fedsampling_runs import (
     Setting,
     Table,
     UniformAverage,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from fedcohort import Federation, LocalWork, Selector, scheme, schemes, simulate
+from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort.core import Ask, Claim, Cohort
 from fedcohort.core.errors import (
     BadInput,
@@ -25,6 +25,7 @@ from fedcohort.core.errors import (
 from fedcohort.core.streams import stream
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import SizeReport, estimate_total, standard_error
+from fedcohort.schemes import schemes
 from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling
 from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.server import Memory

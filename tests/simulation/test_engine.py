@@ -6,10 +6,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort import LocalWork, Replies, Selector, scheme, schemes, simulate
+from fedcohort import LocalWork, Replies, Selector, scheme, simulate
 from fedcohort.core import LOSS, UPDATE, Citation, Cohort, Moment, Scheme, Signal, Whole
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
+from fedcohort.schemes import schemes
 from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
 from fedcohort.server.optimisers import Inertia
 from fedcohort.server.rounds import Setup

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort import Federation, ledger, scheme, schemes
+from fedcohort import Federation, ledger, scheme
 from fedcohort.core import (
     LABEL_HISTOGRAM,
     LOSS,
@@ -28,6 +28,7 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.designs import Rows
 from fedcohort.harness.trial import Trial
 from fedcohort.maths.draws import distinct
+from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
 from fedcohort.theory.advice import _declared, _never

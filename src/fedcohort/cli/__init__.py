@@ -6,15 +6,18 @@ command is a new file.
 
 from __future__ import annotations
 
+import ast
 import importlib
-import pkgutil
 import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from fedcohort import __version__
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
@@ -27,9 +30,10 @@ def _version(wanted: bool) -> None:
 
 
 def app() -> typer.Typer:
-    """All commands."""
+    """All commands; each is imported when it is run, and its help read off the source."""
     out = typer.Typer(
         name="fedcohort",
+        cls=_Commands,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -44,12 +48,39 @@ def app() -> typer.Typer:
     ) -> None:
         """Choose clients in federated learning: who trains, and how much each answer counts."""
 
-    for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        command = getattr(module, info.name, None)
-        if callable(command):
-            out.command(name=info.name.replace("_", "-"))(_told(command))
+    for name, text in _commands().items():
+        out.command(name=name, help=text)(_unread)
     return out
+
+
+def _commands() -> dict[str, str]:
+    """The text of every command by name: the function that is named as its file."""
+    found = {}
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == file.stem:
+                found[file.stem.replace("_", "-")] = ast.get_docstring(node) or ""
+    return found
+
+
+def _unread() -> None:
+    """A command whose module is not imported yet."""
+
+
+class _Commands(TyperGroup):
+    """The group whose commands are imported when they are run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is typed, with its options."""
+        if args and args[0] in self.commands:
+            stem = args[0].replace("-", "_")
+            module = importlib.import_module(f"{__name__}.{stem}")
+            only = typer.Typer(add_completion=False)
+            only.command(name=args[0], context_settings={"help_option_names": ["-h", "--help"]})(
+                _told(getattr(module, stem))
+            )
+            self.commands[args[0]] = get_command(only)
+        return super().resolve_command(ctx, args)
 
 
 def _told(command: Callable[..., None]) -> Callable[..., None]:

@@ -14,13 +14,13 @@ from rich.text import Text
 
 from fedcohort import theory
 from fedcohort.cli.tables import read_histograms, read_sizes, read_updates
-from fedcohort.cli.words import parse_scheme
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, canonical_ids
+from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
-from fedcohort.core.words import split
 from fedcohort.report.fitted import fitted
 from fedcohort.report.words import counted
+from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 from fedcohort.theory.advice import Advice, SchemeFacts
 
@@ -92,7 +92,7 @@ def _settings(words: list[str], m: int) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     for word in words:
         name, given = split(word)
-        built = parse_scheme(word, m)
+        built = SCHEMES.build(word, otherwise={"m": m})
         if name in out:
             raise BadInput(f"--scheme names '{name}' twice; give all its settings at once.")
         out[name] = {key: getattr(built, key) for key in given}

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from fedcohort.cli.words import parse_scheme
 from fedcohort.core.cohort import Replies
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
@@ -27,7 +26,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness import ScriptedClient
-from fedcohort.schemes import schemes as all_schemes
+from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 
 YARDSTICK = "uniform"
@@ -52,8 +51,9 @@ def bench(
     training. Sizes are log-normal; losses, labels and updates are made up.
     """
     federation = Federation.from_sizes(_sizes(clients))
-    wanted = [YARDSTICK, YARDSTICK, *(words or all_schemes())]  # the first only warms up
-    choosers = [parse_scheme(word, m) for word in wanted]  # a mistake in one is told at once
+    wanted = [YARDSTICK, YARDSTICK, *(words or SCHEMES)]  # the first only warms up
+    # Built before the first is timed: a mistake in one is told at once.
+    choosers = [SCHEMES.build(word, otherwise={"m": m}) for word in wanted]
     rows = []
     for seed, chooser in enumerate(_shown(choosers)):
         # Everyone has clients of its own, as labels that were grouped before are recognised.

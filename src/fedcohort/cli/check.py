@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.cli.words import find_scheme, parse_scheme
-from fedcohort.schemes import schemes
+from fedcohort.schemes import SCHEMES, find, scheme
 from fedcohort.testing import Subject, check_scheme
 
 
 def _subject(word: str) -> Subject:
     """A class by its name alone, which stands for all its variants; with settings, a scheme."""
-    return parse_scheme(word) if ":" in word else find_scheme(word)
+    return scheme(word) if ":" in word else find(word)
 
 
 def check(
@@ -33,7 +32,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run every check on a scheme: claims by enumeration, purity, state, bad input."""
-    subjects = {word: _subject(word) for word in names or schemes()}
+    subjects = {word: _subject(word) for word in names or SCHEMES}
     results = [
         {"scheme": word, **asdict(result), "outcome": result.outcome}
         for word, subject in subjects.items()

@@ -8,12 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcohort.cli.running import check_options, run
-from fedcohort.cli.words import parse, parse_scheme
+from fedcohort.cli.running import check_options, part_option, run
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Real, Whole
-from fedcohort.server import estimator, optimiser
-from fedcohort.simulation import LocalWork, availability
+from fedcohort.data.partition import PARTITIONS
+from fedcohort.data.sets import DATA_SETS
+from fedcohort.learning.models import MODELS
+from fedcohort.schemes import SCHEMES
+from fedcohort.server.estimators import ESTIMATORS, estimator
+from fedcohort.server.optimisers import OPTIMISERS, optimiser
+from fedcohort.simulation import LocalWork
+from fedcohort.simulation.availability import AVAILABILITIES, availability
 from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.simulation.problem import Problem
 
@@ -25,11 +30,11 @@ def compare(
             help="Schemes, with settings as in pow-d:d=6,m=3; or a file, as in ./mine.py:m=3."
         ),
     ],
-    data: Annotated[str, typer.Option(help="digits, mnist, fashion-mnist, ...")] = "digits",
+    data: Annotated[str, part_option("Data set", DATA_SETS), DATA_SETS] = "digits",
     partition: Annotated[
-        str, typer.Option(help="How data is divided, as in dirichlet-per-class:n=100,alpha=0.1.")
+        str, part_option("How data is divided, as in iid:n=100", PARTITIONS), PARTITIONS
     ] = "one-class-per-client:n=50,per_client=25",
-    model: Annotated[str, typer.Option(help="softmax, or mlp:hidden=50.")] = "softmax",
+    model: Annotated[str, part_option("Model, as in mlp:hidden=50", MODELS), MODELS] = "softmax",
     m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
@@ -44,14 +49,15 @@ def compare(
     decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
     mu: Annotated[float, typer.Option(help="FedProx's proximal term.")] = 0.0,
     server: Annotated[
-        str, typer.Option(help="sgd:eta_g=1, adagrad, adam or yogi, with settings.")
+        str, part_option("The server's step, as in adam:eta_g=0.1", OPTIMISERS), OPTIMISERS
     ] = "sgd",
     estimate: Annotated[
-        str, typer.Option("--estimator", help="plain, or memory of the last updates.")
+        str, part_option("What answers are made into", ESTIMATORS, "--estimator"), ESTIMATORS
     ] = "plain",
     available: Annotated[
         str,
-        typer.Option("--availability", help="always, random:probability=0.8, cyclic:groups=4."),
+        part_option("Who is there, as in cyclic:groups=4", AVAILABILITIES, "--availability"),
+        AVAILABILITIES,
     ] = "always",
     centralised: Annotated[
         int | None, typer.Option(help="Train on all data in one place, too: samples a round.")
@@ -98,14 +104,8 @@ def compare(
         raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
     if steps is not None and epochs is not None:
         raise BadInput("Give --steps or --epochs, not both.")
-    built = [parse_scheme(word, m) for word in schemes]
-    partition_name, partition_options = parse(partition)
-    model_name, model_options = parse(model)
-    server_name, server_options = parse(server)
-    available_name, available_options = parse(available)
-    problem = Problem(
-        data, partition_name, partition_options, model_name, model_options, partition_seed
-    )
+    built = [SCHEMES.build(word, otherwise={"m": m}) for word in schemes]
+    problem = Problem(data, partition, model=model, partition_seed=partition_seed)
     options: dict[str, Any] = {
         "work": LocalWork(
             steps=20 if steps is None and epochs is None else steps,
@@ -115,9 +115,9 @@ def compare(
             decay=decay,
             mu=mu,
         ),
-        "server": optimiser(server_name, **server_options),
+        "server": optimiser(server),
         "estimator": estimator(estimate),
-        "availability": availability(available_name, **available_options),
+        "availability": availability(available),
         "evaluate_every": every,
     }
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")

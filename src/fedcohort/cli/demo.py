@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from fedcohort.cli.running import check_options, run
-from fedcohort.cli.words import parse_scheme
 from fedcohort.core.parameters import Whole
+from fedcohort.schemes import SCHEMES as ALL_SCHEMES
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.simulation.problem import Problem
@@ -42,7 +42,7 @@ def demo(
     )
     run(
         PROBLEM.task(),
-        [parse_scheme(name, m=10) for name in SCHEMES],
+        [ALL_SCHEMES.build(name, otherwise={"m": 10}) for name in SCHEMES],
         rounds=rounds,
         seeds=range(seeds),
         folder=folder,

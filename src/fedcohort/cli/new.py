@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.schemes import schemes
+from fedcohort.schemes import SCHEMES
 
 
 def new(
@@ -23,7 +23,7 @@ def new(
     module = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name) or keyword.iskeyword(module):
         raise BadParameter("NAME", "new", "lower-case words joined by '-'", name)
-    if name in schemes():
+    if name in SCHEMES:
         raise BadInput(f"There is already a scheme named '{name}'; take another name.")
     path = folder / f"{module}.py"
     if path.exists():

@@ -14,6 +14,7 @@ from fedcohort import report
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
+from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Scheme
 from fedcohort.simulation import Comparison, Task, compare
 from fedcohort.simulation.comparison import labelled
@@ -24,6 +25,11 @@ def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
     for name, (constraint, value) in options.items():
         if value is not None and not constraint.accepts(value):
             raise BadInput(f"The option {name} must be {constraint}. Got {value} instead.")
+
+
+def part_option(text: str, kind: Kind[Any], *names: str) -> Any:
+    """An option that takes a part: its help says what there is."""
+    return typer.Option(*names, help=f"{text}. One of {', '.join(kind)}, or ./file.py.")
 
 
 def command_line() -> str:

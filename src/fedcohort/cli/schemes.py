@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.cli.words import find_scheme
+from fedcohort.core.discovery import summary
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.schemes import schemes as all_schemes
+from fedcohort.schemes import SCHEMES, find
 
 PIPED = 1_000
 
@@ -28,14 +28,18 @@ def schemes(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks and takes."""
-    rows = [describe(find_scheme(name)) for name in names or all_schemes()]
+    if not (names or cite or as_json):
+        _print_all()
+        return
+    rows = [describe(find(name)) for name in names or SCHEMES]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:
         for row in rows:
             print(f"{row['name']}: {row['paper']}")
     else:
-        _print(rows, detailed=bool(names))
+        for row in rows:
+            _print_one(row, _console())
 
 
 def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
     text = inspect.getdoc(cls) or ""
     return {
         "name": cls.name,
-        "summary": text.split("\n\n")[0].replace("\n", " "),
+        "summary": summary(text),
         "unbiased": Claim.UNBIASED in cls.claims,
         "claims": sorted(claim.value for claim in cls.claims),
         "asks": sorted(signal.name for signal in cls.asks),
@@ -62,19 +66,19 @@ def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
     }
 
 
-def _print(rows: list[dict[str, Any]], detailed: bool) -> None:
+def _console() -> Console:
     console = Console()
-    if not console.is_terminal:  # a pipe has no width: nothing is cut
-        console = Console(width=PIPED)
-    if detailed:
-        for row in rows:
-            _print_one(row, console)
-        return
-    widest = max(len(row["name"]) for row in rows)
+    return console if console.is_terminal else Console(width=PIPED)  # a pipe has no width
+
+
+def _print_all() -> None:
+    """A line each, from the source: a list need not wait for what schemes compute with."""
+    console, listed = _console(), SCHEMES.listed()
+    widest = max(map(len, listed))
     lines = [Text(f"{'scheme':{widest}}  unbiased  what it does", "bold")]
-    for row in rows:
-        unbiased = "yes" if row["unbiased"] else "no"
-        lines.append(Text(f"{row['name']:{widest}}  {unbiased:8}  {row['summary']}"))
+    for name, part in listed.items():
+        unbiased = "yes" if part.declares("claims", Claim.UNBIASED.name) else "no"
+        lines.append(Text(f"{name:{widest}}  {unbiased:8}  {part.summary}"))
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from rich.console import Console
@@ -14,27 +11,21 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fedcohort import data
+from fedcohort.cli.compare import compare
 from fedcohort.core.errors import DataNotFound, FedcohortError
-from fedcohort.data.partition import PARTITIONS, options
-from fedcohort.server.estimators import ESTIMATORS
-from fedcohort.server.optimisers import OPTIMISERS
-from fedcohort.simulation.availability import AVAILABILITIES
-from fedcohort.simulation.problem import MODELS
+from fedcohort.core.registry import Kind, kinds
+from fedcohort.core.spec import written
+from fedcohort.data.sets import DATA_SETS
 
 
 def settings(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List data sets, partitions, models, optimisers, estimators and availability models."""
+    """List data sets, partitions, models, optimisers and all else that has settings."""
+    named = _options() | {name: name for name in kinds() if name not in ELSEWHERE}
     found = {
-        "--data": [{"name": name, "settings": {}, "summary": _data(name)} for name in data.names()],
-        "--partition": [
-            _described(name, function, _of_partition(name)) for name, function in PARTITIONS.items()
-        ],
-        **{
-            option: [_described(name, kind, _of_class(kind)) for name, kind in kinds.items()]
-            for option, kinds in KINDS.items()
-        },
+        option: [_described(kinds()[name], each) for each in kinds()[name]]
+        for name, option in (named | _options()).items()
     }
     if as_json:
         print(json.dumps(found, indent=2, default=str))
@@ -43,21 +34,42 @@ def settings(
     for option, rows in found.items():
         console.print(f"[bold]{option}[/bold]")
         for row in rows:
-            given = ",".join(_shown(key, value) for key, value in row["settings"].items())
-            word = f"{row['name']}:{given}" if given else row["name"]
+            takes = [
+                key if key in row["required"] else f"{key}={written(default)}"
+                for key, default in row["settings"].items()
+            ]
+            word = f"{row['name']}:{','.join(takes)}" if takes else row["name"]
             console.print(Padding(Text(word), (0, 0, 0, 2)))
             console.print(Padding(Text(row["summary"], style="dim"), (0, 0, 0, 6)))
     console.print("\nA setting without a value must be given. Schemes: fedcohort schemes.")
 
 
-KINDS: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "--model": MODELS,
-    "--server": OPTIMISERS,
-    "--estimator": ESTIMATORS,
-    "--availability": AVAILABILITIES,
-}
-MODEL_SETTINGS = ("hidden",)
-"""The settings of a model that can be written in a word; the others are for Python."""
+ELSEWHERE = {"scheme", "recipe"}
+"""Kinds with a command of their own: ``fedcohort schemes``, ``fedcohort reproduce``."""
+
+
+def _options() -> dict[str, str]:
+    """The options of `compare` that take a part, by the kind with which they are annotated."""
+    found = {}
+    for parameter, hint in get_type_hints(compare, include_extras=True).items():
+        for option, kind in [get_args(hint)[1:]] if len(get_args(hint)) == 3 else []:
+            names = [option.default, *(option.param_decls or ()), f"--{parameter}"]
+            found[kind.name] = next(name for name in names if str(name).startswith("--"))
+    return found
+
+
+def _described(kind: Kind[Any], name: str) -> dict[str, Any]:
+    declared = {
+        key: setting
+        for key, setting in kind.settings(kind[name]).items()
+        if setting.constraint or not kind.make  # the others of a model are for Python
+    }
+    return {
+        "name": name,
+        "settings": {key: setting.default for key, setting in declared.items()},
+        "required": [key for key, setting in declared.items() if setting.required],
+        "summary": _data(name) if kind is DATA_SETS else kind.listed()[name].summary,
+    }
 
 
 def _data(name: str) -> str:
@@ -67,33 +79,3 @@ def _data(name: str) -> str:
         return f"not found: compare --data {name} says where it was looked for and how to get it"
     except FedcohortError as error:
         return str(error)
-
-
-def _described(name: str, thing: Callable[..., Any], takes: dict[str, Any]) -> dict[str, Any]:
-    summary = (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
-    return {"name": name, "settings": takes, "summary": summary}
-
-
-def _of_partition(name: str) -> dict[str, Any]:
-    """Settings and defaults; None for one that must be given."""
-    declared = inspect.signature(PARTITIONS[name]).parameters
-    takes = [key for key in options(name) if key != "sizes" or "n" not in options(name)]
-    return {key: _default(declared.get(key)) for key in takes}
-
-
-def _of_class(kind: Callable[..., Any]) -> dict[str, Any]:
-    if is_dataclass(kind):
-        return {f.name: None if f.default is MISSING else f.default for f in fields(kind)}
-    declared = inspect.signature(kind).parameters
-    return {key: _default(declared[key]) for key in MODEL_SETTINGS if key in declared}
-
-
-def _default(parameter: inspect.Parameter | None) -> Any:
-    missing = parameter is None or parameter.default is inspect.Parameter.empty
-    return None if parameter is None or missing else parameter.default
-
-
-def _shown(key: str, default: Any) -> str:
-    if default is None:
-        return key
-    return f"{key}={str(default).lower() if isinstance(default, bool) else default}"

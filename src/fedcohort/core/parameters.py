@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, Self, get_args, get_type_hints
 
 import numpy as np
 
-from fedcohort.core.errors import BadParameter
+from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.spec import elements, spec
 
 
 class Constraint(Protocol):
@@ -159,7 +160,7 @@ class Labels:
         return isinstance(value, tuple) and all(is_whole(v) and v >= 0 for v in value)
 
     def parse(self, text: str) -> object:
-        return tuple(int(part) for part in text.split(","))
+        return tuple(int(part) for part in elements(text))
 
     def bad_examples(self) -> Sequence[object]:
         return [(0, -1), (0, 1.5), "0,1", 3]
@@ -176,7 +177,7 @@ class Numbers:
         return isinstance(value, tuple) and all(is_real(v) and v >= 0 for v in value)
 
     def parse(self, text: str) -> object:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(float(part) for part in elements(text))
 
     def bad_examples(self) -> Sequence[object]:
         return [(0.0, -1.0), (0.0, math.nan), "0,1", 3.0]
@@ -208,12 +209,16 @@ def constraints(cls: type) -> Mapping[str, Constraint]:
 
 @cache
 def _constraints(cls: Any) -> Mapping[str, Constraint]:
-    hints = get_type_hints(cls, include_extras=True)
+    return declared_in(get_type_hints(cls, include_extras=True), [f.name for f in fields(cls)])
+
+
+def declared_in(hints: Mapping[str, Any], names: Iterable[str]) -> dict[str, Constraint]:
+    """The ranges that stand in annotations, by the name of what is annotated."""
     found: dict[str, Constraint] = {}
-    for field in fields(cls):
-        for extra in get_args(hints[field.name])[1:]:
+    for name in names:
+        for extra in get_args(hints.get(name))[1:]:
             if hasattr(extra, "accepts"):
-                found[field.name] = extra
+                found[name] = extra
     return found
 
 
@@ -241,3 +246,30 @@ class Checked:
         for name in constraints(type(self)):
             object.__setattr__(self, name, plain(getattr(self, name)))
         validate(self, type(self).name or type(self).__name__)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def spec(self) -> str:
+        """The word that names this part with all its settings; it reads back to an equal one."""
+        return spec(self.name, self.parameters)
+
+    @classmethod
+    def build(cls, **parameters: Any) -> Self:
+        """Construct from named parameters; an unknown name gets a helpful error."""
+        known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+        owner = cls.name or cls.__name__
+        for name, value in parameters.items():
+            if name not in known:
+                raise UnknownName(f"parameter of {owner}", name, known)
+            if isinstance(value, list | np.ndarray):  # hashable, as the fields of a part are
+                parameters[name] = tuple(np.asarray(value).tolist())
+        for name, field in known.items():
+            required = field.default is MISSING and field.default_factory is MISSING
+            if required and name not in parameters:
+                must = str(constraints(cls).get(name, "given"))
+                raise BadParameter(name, owner, must, None, "It has no default.")
+        return cls(**parameters)

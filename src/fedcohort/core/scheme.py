@@ -5,8 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from abc import ABC
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -17,10 +16,10 @@ from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Conversation, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.latest import Latest
-from fedcohort.core.parameters import Checked, constraints
+from fedcohort.core.parameters import Checked
 from fedcohort.core.types import Array, Floats, Ints
 
 S = TypeVar("S")
@@ -193,30 +192,9 @@ class Scheme(Checked, ABC, Generic[S]):
             return (SIZES, *asked, CHOICE, *heard)
         return (SIZES, *asked, CHOICE, TRAINING, *heard)
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The hyper-parameters by name."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
-
     def __str__(self) -> str:
         shown = [f"{name}={reprlib.repr(value)}" for name, value in self.parameters.items()]
         return f"{self.name}({', '.join(shown)})"
-
-    @classmethod
-    def build(cls, **parameters: Any) -> Scheme[Any]:
-        """Construct from named parameters; an unknown name gets a helpful error."""
-        known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
-        for name, value in parameters.items():
-            if name not in known:
-                raise UnknownName(f"parameter of {cls.name}", name, known)
-            if isinstance(value, list | np.ndarray):  # hashable, as the fields of a scheme are
-                parameters[name] = tuple(np.asarray(value).tolist())
-        for name, field in known.items():
-            required = field.default is MISSING and field.default_factory is MISSING
-            if required and name not in parameters:
-                must = str(constraints(cls).get(name, "given"))
-                raise BadParameter(name, cls.name, must, None, "It has no default.")
-        return cls(**parameters)
 
 
 def _by_name(signals: frozenset[Signal]) -> list[Signal]:

@@ -72,49 +72,6 @@ class ImageSet:
         return (self.train, side, side), (self.train,), (self.test, side, side), (self.test,)
 
 
-MNIST = ImageSet(
-    name="mnist",
-    train=60_000,
-    test=10_000,
-    side=28,
-    classes=10,
-    checksums=(
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-    ),
-    npz="mnist.npz",
-    folders=("MNIST/raw", "mnist"),
-    openml="mnist_784.arff.gz",
-    mirrors=(
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    ),
-)
-
-FASHION_MNIST = ImageSet(
-    name="fashion-mnist",
-    train=60_000,
-    test=10_000,
-    side=28,
-    classes=10,
-    checksums=(
-        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-    ),
-    npz="fashion_mnist.npz",
-    folders=("FashionMNIST/raw", "fashion-mnist"),
-    openml="Fashion-MNIST.arff.gz",
-    mirrors=(
-        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
-        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
-    ),
-)
-
-
 def cache_folder() -> Path:
     """Where downloads go: ``$XDG_CACHE_HOME/fedcohort``, usually ``~/.cache/fedcohort``."""
     return _folder("XDG_CACHE_HOME", "~/.cache") / "fedcohort"

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.cluster import cluster_optics_xi
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -129,6 +128,8 @@ class Reachability:
 
     def valleys(self, min_samples: int, xi: float) -> Ints:
         """Labels of the clusters between steep slopes of the reachability plot; noise is -1."""
+        from sklearn.cluster import cluster_optics_xi  # slow to import, and seldom needed
+
         with np.errstate(divide="ignore", invalid="ignore"):  # plots that start at inf or touch 0
             labels, _ = cluster_optics_xi(
                 reachability=self.reachability,

@@ -1,31 +1,22 @@
 """The papers' figures and tables as data: settings, expected values, verdicts.
 
 A file here that defines a `Recipe` at module level is found by ``fedcohort reproduce``; there
-is no list to edit.
+is no list to edit. Other packages add theirs through the entry point group ``fedcohort.recipes``.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from functools import cache
-
-from fedcohort.core.errors import FedcohortError, UnknownName
+from fedcohort.core.registry import Kind
 from fedcohort.recipes.base import Outcome, Recipe, Verdict
 
-__all__ = ["Outcome", "Recipe", "Verdict", "recipe", "recipes"]
+__all__ = ["RECIPES", "Outcome", "Recipe", "Verdict", "recipe", "recipes"]
+
+RECIPES: Kind[Recipe] = Kind("recipe", __name__, Recipe)
 
 
-@cache
 def recipes() -> dict[str, Recipe]:
     """Every recipe by name."""
-    found: dict[str, Recipe] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        for value in vars(module).values():
-            if isinstance(value, Recipe) and found.setdefault(value.name, value) is not value:
-                raise FedcohortError(f"Two recipes are named '{value.name}'.")
-    return dict(sorted(found.items()))
+    return RECIPES.all()
 
 
 def recipe(name: str) -> Recipe:
@@ -34,6 +25,5 @@ def recipe(name: str) -> Recipe:
     >>> recipe("impact-fig4").title
     'Uniform sampling can diverge where MD sampling converges'
     """
-    if name not in recipes():
-        raise UnknownName("recipe", name, recipes())
-    return recipes()[name]
+    found: Recipe = RECIPES.find(name)
+    return found

@@ -23,8 +23,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.data.partition import lognormal_sizes, one_class_per_client
 from fedcohort.privacy import SizeReport, clipping, standard_error
-from fedcohort.recipes.base import Outcome, Recipe, Verdict
-from fedcohort.recipes.fedsampling_runs import (
+from fedcohort.recipes._fedsampling_runs import (
     COMPARABLE,
     SERVERS,
     Setting,
@@ -38,6 +37,7 @@ from fedcohort.recipes.fedsampling_runs import (
     sampling,
     spread,
 )
+from fedcohort.recipes.base import Outcome, Recipe, Verdict
 from fedcohort.simulation import Softmax, simulate
 
 PAPER = "Qi, Wu, Lyu, Huang, Xie (IJCAI 2023), FedSampling"

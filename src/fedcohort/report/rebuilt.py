@@ -10,7 +10,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import FedcohortError
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
-from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.schemes import installed
 from fedcohort.selector import Selector
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def scheme_of(trace: Trace) -> Scheme[Any] | None:
     """The scheme of a run; None if it is somebody else's, or of another version."""
     try:
-        return scheme_by_name(trace.scheme, **dict(trace.settings.get("parameters", {})))
+        return installed(trace.scheme, **dict(trace.settings.get("parameters", {})))
     except (FedcohortError, TypeError):
         return None
 

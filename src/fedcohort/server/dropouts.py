@@ -40,10 +40,10 @@ import numpy as np
 from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.design import Design, Pool, Pools
 from fedcohort.core.parameters import Checked, Whole
+from fedcohort.core.registry import Kind
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import permutation, pick
-from fedcohort.server.named import named
 
 Train = Callable[[Ints], Ints]
 """Asks clients to train and returns those that did: positions in, positions out."""
@@ -171,7 +171,7 @@ class Nothing(DropOutRule):
         return answered
 
 
-RULES: dict[str, type[DropOutRule]] = {r.name: r for r in (Redraw, Hajek, Survivors, Nothing)}
+RULES: Kind[DropOutRule] = Kind("drop-out rule", __name__, DropOutRule, default="redraw")
 
 
 def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> DropOutRule:
@@ -180,9 +180,7 @@ def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> D
     >>> dropout_rule("redraw", attempts=1)
     Redraw(attempts=1)
     """
-    if isinstance(which, DropOutRule) and not parameters:
-        return which
-    return named("drop-out rule", RULES, Redraw.name if which is None else which, parameters)
+    return RULES.build(which, **parameters)
 
 
 def jackknifed(drawn: float, weights: Floats) -> Floats:

@@ -21,11 +21,12 @@ import numpy as np
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import Latest
+from fedcohort.core.parameters import Checked
+from fedcohort.core.registry import Kind
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.server.named import named
 
 
-class Estimator(ABC):
+class Estimator(Checked, ABC):
     """Configuration only; what it remembers goes in and comes out.
 
     Answers come block by block, so that no table of all updates need ever be held: `begin`,
@@ -243,15 +244,13 @@ def weighted_sum(weights: Floats, rows: Array) -> Floats:
     return np.asarray(weights @ rows.astype(np.float64), dtype=np.float64)
 
 
-ESTIMATORS: dict[str, type[Estimator]] = {Plain.name: Plain, Memory.name: Memory}
+ESTIMATORS: Kind[Estimator] = Kind("estimator", __name__, Estimator, default="plain")
 
 
-def estimator(which: Estimator | str | None = None) -> Estimator:
+def estimator(which: Estimator | str | None = None, **parameters: Any) -> Estimator:
     """The estimator of that name; None is the plain one, and an estimator is itself.
 
     >>> estimator("memory")
     Memory()
     """
-    if isinstance(which, Estimator):
-        return which
-    return named("estimator", ESTIMATORS, Plain.name if which is None else which, {})
+    return ESTIMATORS.build(which, **parameters)

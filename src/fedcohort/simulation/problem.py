@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fedcohort import data
-from fedcohort.core.errors import UnknownName
 from fedcohort.core.streams import stream
-from fedcohort.data.partition import make
-from fedcohort.learning import MLP, Softmax, Task
+from fedcohort.data.partition import PARTITIONS
+from fedcohort.learning import Task
+from fedcohort.learning.models import MODELS
 
-MODELS: dict[str, type[MLP] | type[Softmax]] = {"softmax": Softmax, "mlp": MLP}
+__all__ = ["MODELS", "Problem"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,18 @@ class Problem:
 
     The division is drawn from its own seed, so that all runs of a comparison share it.
 
-    >>> Problem("digits", "iid", {"n": 5}).task().sizes
+    Parameters
+    ----------
+    data, partition, model
+        Words, as on the command line.
+    partition_options, model_options
+        Settings of the partition and the model, where they do not stand in the word.
+    partition_seed
+        Decides how data is divided.
+
+    Examples
+    --------
+    >>> Problem("digits", "iid:n=5").task().sizes
     array([289, 289, 288, 288, 288])
     """
 
@@ -35,22 +45,13 @@ class Problem:
 
     def task(self) -> Task:
         """Load, divide and set up the model."""
-        if self.model not in MODELS:
-            raise UnknownName("model", self.model, MODELS)
-        declared = inspect.signature(MODELS[self.model]).parameters.values()
-        known = [each.name for each in declared if each.kind is each.KEYWORD_ONLY]
-        for setting in self.model_options:
-            if setting not in known:
-                raise UnknownName(f"setting of the model '{self.model}'", setting, known)
+        model = MODELS.build(self.model, **self.model_options)
+        divide = PARTITIONS.build(self.partition, **self.partition_options)
         dataset = data.load(self.data)
-        division = make(
-            self.partition,
-            dataset.y_train,
-            stream(self.partition_seed, "partition"),
-            groups=dataset.groups_train,
-            **self.partition_options,
-        )
-        return MODELS[self.model].from_partition(dataset, division, **self.model_options)
+        rng = stream(self.partition_seed, "partition")
+        division = divide(y=dataset.y_train, rng=rng, groups=dataset.groups_train)
+        made: Task = model(dataset, division)
+        return made
 
     def settings(self) -> dict[str, Any]:
         """In plain values, to be kept with the runs."""

@@ -48,9 +48,10 @@ from fedcohort.core.parameters import (
     Whole,
     constraints,
 )
+from fedcohort.core.registry import not_a_dataclass
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.harness.trial import SETTLED, Trial
-from fedcohort.schemes import find, not_a_dataclass
+from fedcohort.schemes import find
 from fedcohort.schemes import scheme as scheme_by_word
 from fedcohort.selector import Selector
 from fedcohort.testing import claims, conduct

@@ -16,7 +16,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Floats
-from fedcohort.schemes import find, schemes
+from fedcohort.schemes import SCHEMES, find
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
@@ -178,7 +178,7 @@ def advise(
     own = _checked_settings(settings or {}, m)
     spread = float(heterogeneity)
     judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation)
-    rows = [judge.facts(name, m) for name in schemes()]
+    rows = [judge.facts(name, m) for name in SCHEMES]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
     sum_squares = float(fed.importance @ fed.importance)
@@ -225,10 +225,7 @@ class Judge:
 
     def build(self, name: str, m: int) -> Scheme[Any]:
         """The scheme of that name, with its own settings and this m where it has one."""
-        cls, chosen_settings = schemes()[name], dict(self.settings.get(name, {}))
-        if "m" in {field.name for field in fields(cls)}:  # type: ignore[arg-type]
-            chosen_settings.setdefault("m", m)
-        return cls.build(**chosen_settings)
+        return SCHEMES.build(name, otherwise={"m": m}, **self.settings.get(name, {}))
 
     def facts(self, name: str, m: int) -> SchemeFacts:
         """One row of the table; what a scheme warns of is noted there, once."""

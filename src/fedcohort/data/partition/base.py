@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Constraint, Whole
+from fedcohort.core.parameters import Constraint, Real, Whole
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.data.dataset import read_only
 
+ALPHA = Real(0, 1e9, open_low=True)
+"""Above this a Dirichlet draw is even to nine digits, and numpy's loses its randomness."""
 MOST_CLASSES = 1_000_000
 """Labels are counted in tables of this many columns at most: ids are not labels."""
 

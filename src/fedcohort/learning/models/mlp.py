@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from fedcohort.core.errors import BadParameter
+from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition, is_integer, unpack
 from fedcohort.learning.dense import Dense
@@ -54,7 +55,7 @@ class MLP(LearningTask):
         clients: Sequence[Array],
         classes: int,
         *,
-        hidden: int = 50,
+        hidden: Annotated[int, Whole(1)] = 50,
         importance: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,

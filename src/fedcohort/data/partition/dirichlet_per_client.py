@@ -1,20 +1,24 @@
-"""Label skew by Dirichlet draws, in the two ways that papers confuse.
+"""Each client draws its label shares from a Dirichlet law; sizes are given.
 
-Per *client* (paper 1): each client draws its label shares, sizes are given.
-Per *class* (the thesis, NIID-Bench, FedArtML): each class is spread over the clients, so
-label shares and sizes are both random. A small alpha means few labels per client in both.
+Papers confuse two ways. Here (paper 1) a *client* draws; in `dirichlet_per_class` (the thesis,
+NIID-Bench, FedArtML) each *class* is spread over the clients, so label shares and sizes are both
+random. A small alpha means few labels per client in both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Flag, Real, Whole
+from fedcohort.core.parameters import Flag, Maybe, Whole, is_whole
+from fedcohort.core.spec import elements
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.data.partition.base import (
+    ALPHA,
     Partition,
     check,
     check_rng,
@@ -23,9 +27,6 @@ from fedcohort.data.partition.base import (
     largest_remainder,
     members,
 )
-
-ALPHA = Real(0, 1e9, open_low=True)
-"""Above this a Dirichlet draw is even to nine digits, and numpy's loses its randomness."""
 
 PAPER1_SIZES: tuple[int, ...] = (100,) * 10 + (250,) * 30 + (500,) * 30 + (750,) * 20 + (1000,) * 10
 """The 100 unequal clients of paper 1's CIFAR-10 experiments: 48,500 samples."""
@@ -40,14 +41,37 @@ def dirichlet_shares(n: int, classes: int, alpha: float, rng: np.random.Generato
     return rng.dirichlet(np.full(classes, float(alpha)), size=n)
 
 
+NAMED_SIZES = {"paper1": PAPER1_SIZES}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One size per client, or the name of sizes that a paper used."""
+
+    def __str__(self) -> str:
+        return f"sizes as in 100-200-300, or one of {', '.join(map(repr, NAMED_SIZES))}"
+
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value in NAMED_SIZES
+        return isinstance(value, tuple) and all(is_whole(size) and size > 0 for size in value)
+
+    def parse(self, text: str) -> object:
+        return text if text in NAMED_SIZES else tuple(map(int, elements(text.replace("-", ","))))
+
+    def bad_examples(self) -> Sequence[object]:
+        return [(0, 5), (1.5,), "paper0", 3]
+
+
 def dirichlet_per_client(
     y: Array,
-    sizes: Sequence[int] | Ints,
-    alpha: float,
+    sizes: Annotated[Sequence[int] | Ints | str | None, Maybe(Sizes())],
+    alpha: Annotated[float, ALPHA],
     rng: np.random.Generator,
     *,
-    replace: bool = False,
-    paper: bool = False,
+    n: Annotated[int | None, Maybe(Whole(1))] = None,
+    replace: Annotated[bool, Flag()] = False,
+    paper: Annotated[bool, Flag()] = False,
 ) -> Partition:
     """Client i holds exactly ``sizes[i]`` samples, label shares drawn from Dirichlet(alpha).
 
@@ -56,8 +80,12 @@ def dirichlet_per_client(
 
     Parameters
     ----------
-    y, sizes, alpha, rng
-        Labels, sizes (such as `PAPER1_SIZES`), concentration, generator.
+    y, alpha, rng
+        Labels, concentration, generator.
+    sizes
+        One per client; ``"paper1"`` stands for `PAPER1_SIZES`.
+    n
+        Instead of sizes: so many clients that hold all the data in equal parts.
     replace, paper
         See `by_shares`.
 
@@ -74,11 +102,27 @@ def dirichlet_per_client(
     """
     owner = "dirichlet_per_client"
     y = checked_labels(y, owner)
-    sizes = checked_sizes(sizes, owner)
+    sizes = checked_sizes(_told(y, sizes, n, owner), owner)
     check("alpha", owner, ALPHA, alpha)
     check_rng(rng, owner)
     shares = dirichlet_shares(len(sizes), int(y.max()) + 1, alpha, rng)
     return by_shares(y, sizes, shares, rng, replace=replace, paper=paper)
+
+
+def _told(y: Ints, sizes: object, n: int | None, owner: str) -> Sequence[int]:
+    if sizes is None and n is None:
+        raise BadInput(
+            "The partition 'dirichlet-per-client' needs a value for 'n': write "
+            "dirichlet-per-client:n=..., or sizes=..."
+        )
+    if n is not None:
+        if sizes is not None:
+            raise BadParameter("n", owner, "left out where 'sizes' are given", n)
+        check("n", owner, Whole(1, len(y)), n)
+        return [len(part) for part in np.array_split(np.arange(len(y)), n)]
+    if isinstance(sizes, str) and sizes not in NAMED_SIZES:
+        raise BadParameter("sizes", owner, str(Sizes()), sizes)
+    return NAMED_SIZES[sizes] if isinstance(sizes, str) else sizes  # type: ignore[return-value]
 
 
 def by_shares(
@@ -193,92 +237,3 @@ def _wish(row: Floats, stocked: Array) -> Floats:
     """The shares over the labels in stock; even over those if the client wants none of them."""
     wish = np.where(stocked, row, 0.0)
     return wish if wish.sum() > 0 else stocked.astype(np.float64)
-
-
-def dirichlet_per_class(
-    y: Array,
-    n: int,
-    alpha: float,
-    rng: np.random.Generator,
-    *,
-    min_size: int = 1,
-    retries: int = 1000,
-    masked: bool = True,
-) -> Partition:
-    """Spread each class over the clients by Dirichlet(alpha); nothing is lost or held twice.
-
-    Class after class: a client that already holds N/n samples or more is passed over
-    (``masked``), the others share the class by one Dirichlet draw. (The authors draw for
-    all, zero the full clients and renormalise: the same law, but 0/0 for tiny alpha.) All
-    is drawn again until every client holds ``min_size`` samples.
-
-    Parameters
-    ----------
-    y, n, alpha, rng
-        Labels, clients, concentration, generator.
-    min_size
-        FedArtML and NIID-Bench ask for 10, which for n=100, alpha=0.05 on Fashion-MNIST
-        succeeded in 3 of 40,000 draws; 1 succeeds in 13 %, with the same RMS Hellinger
-        distance of 0.90. 0 accepts clients without data.
-    retries
-        Draws before giving up; a draw costs about n * classes steps.
-    masked
-        False drops the cap on full clients (Hsu et al. 2019 per class; Yurochkin et al.).
-
-    Examples
-    --------
-    >>> y = np.repeat(np.arange(10), 50)
-    >>> dirichlet_per_class(y, 5, 0.5, np.random.default_rng(0)).sizes.sum()
-    np.int64(500)
-
-    References
-    ----------
-    Li et al., NIID-Bench, ICDE 2022; FedArtML 2024; Giunta, thesis, Section 4.1.
-    """
-    owner = "dirichlet_per_class"
-    y = checked_labels(y, owner)
-    check("n", owner, Whole(1, len(y)), n)
-    check("alpha", owner, ALPHA, alpha)
-    check("min_size", owner, Whole(0, len(y) // n), min_size)
-    check("retries", owner, Whole(1), retries)
-    check("masked", owner, Flag(), masked)
-    check_rng(rng, owner)
-    supply = np.bincount(y)  # (classes,)
-    best = -1
-    for _ in range(retries):
-        counts = _spread(supply, n, float(alpha), rng, masked)
-        best = max(best, int(counts.sum(axis=1).min()))
-        if best >= min_size:
-            return _dealt(members(y, rng), counts)
-    raise BadParameter(
-        "min_size",
-        owner,
-        f"reachable: in {retries} draws with n={n}, alpha={alpha} the smallest client never held"
-        f" more than {best} samples",
-        min_size,
-        f"Pass min_size={best}, more retries, a larger alpha or fewer clients.",
-    )
-
-
-def _spread(supply: Ints, n: int, alpha: float, rng: np.random.Generator, masked: bool) -> Ints:
-    """Samples of each class that each client gets: (n, classes), columns add up to supply."""
-    counts = np.zeros((n, len(supply)), dtype=np.int64)
-    sizes = np.zeros(n, dtype=np.int64)
-    total = int(supply.sum())
-    for label, available in enumerate(supply):
-        # Fewer than `total` samples are dealt so far, so somebody holds less than total / n.
-        takers = np.flatnonzero(sizes * n < total) if masked else np.arange(n)
-        if available == 0:
-            continue
-        cuts = np.cumsum(rng.dirichlet(np.full(len(takers), alpha))) * available
-        cuts[-1] = available
-        counts[takers, label] = np.diff(cuts.astype(np.int64), prepend=0)
-        sizes += counts[:, label]
-    return counts
-
-
-def _dealt(pools: list[Ints], counts: Ints) -> Partition:
-    hands = [
-        np.split(pool, np.cumsum(column)[:-1]) for pool, column in zip(pools, counts.T, strict=True)
-    ]
-    return Partition(tuple(np.concatenate(parts) for parts in zip(*hands, strict=True)))

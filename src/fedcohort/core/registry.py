@@ -1,0 +1,411 @@
+"""One registry for all that has a name and settings: schemes, optimisers, partitions, models, ...
+
+Each *kind* of part is found in its package, one file per part: the name of the file, with
+dashes, is the name of the part. Other packages add theirs through entry points in the group
+``fedcohort.<kind>s``. Where a person typed the name it may be the path of a file, ``./mine.py``;
+a name out of a checkpoint, a run folder, a message or a configuration never is (``files=False``).
+A module is imported when its part is built; what cannot be imported is left out, with a warning.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
+
+import numpy as np
+
+from fedcohort.core.discovery import Part, in_file, in_package, reason, summary
+from fedcohort.core.errors import (
+    BadInput,
+    BadParameter,
+    FedcohortError,
+    FedcohortWarning,
+    UnknownName,
+)
+from fedcohort.core.parameters import Constraint, Maybe, declared_in
+from fedcohort.core.spec import bare, spec, split, value
+
+T = TypeVar("T")
+
+
+class Setting(NamedTuple):
+    """What a part declares of one of its settings."""
+
+    constraint: Constraint | None
+    default: Any
+    required: bool
+    text: bool
+    """Whether any text is a value of it."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A part that is a function, with its settings; the rest is given when it is called."""
+
+    name: str
+    settings: Mapping[str, Any]
+    function: Callable[..., Any] = field(repr=False, compare=False)
+
+    @property
+    def spec(self) -> str:
+        """The word that names this part with its settings; it reads back to an equal one."""
+        return spec(self.name, self.settings)
+
+    def __call__(self, *given: Any, **offered: Any) -> Any:
+        """What the function makes of what is given, what it takes of the offer, and settings."""
+        takes = inspect.signature(self.function).parameters
+        taken = {key: each for key, each in offered.items() if key in takes}
+        return self.function(*given, **taken, **self.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind(Mapping[str, Any], Generic[T]):
+    """All parts of one kind: a mapping from names to classes (or functions), and how to build.
+
+    Parameters
+    ----------
+    name
+        As in sentences: ``"optimiser"``.
+    package
+        Where its parts are: a package with one file each, or a module with several.
+    base
+        What they derive from; None for functions, each named as its file.
+    default
+        The name that None stands for.
+    given
+        Parameters of functions that are no settings: whoever calls them gives those.
+    make
+        Of a class that is no dataclass: its method that is called with what is given.
+    derive
+        What `base` is called where people import it from.
+
+    Examples
+    --------
+    >>> from fedcohort.schemes import SCHEMES
+    >>> "md" in SCHEMES, SCHEMES.build("md:m=3"), SCHEMES.build("md", m=3).spec
+    (True, MD(m=3), 'md:m=3')
+    """
+
+    name: str
+    package: str
+    base: type[T] | None = None
+    default: str | None = None
+    given: tuple[str, ...] = ()
+    make: str = ""
+    derive: str = ""
+
+    @property
+    def group(self) -> str:
+        """The entry points in which other packages name theirs."""
+        return "fedcohort." + re.sub(r"\W", "_", f"{self.name}s")
+
+    def build(
+        self,
+        which: object = None,
+        /,
+        *,
+        files: bool = True,
+        otherwise: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> T:
+        """A part with its settings: given itself, by a word, or None for the default.
+
+        ``files`` is False for words that no person typed. ``otherwise`` holds for parts that
+        have such a setting and are not told another value.
+        """
+        which = self.default if which is None else which
+        if isinstance(which, self._built):
+            if settings:  # it has its own
+                raise UnknownName(self.name, which, self)
+            return which  # type: ignore[return-value]
+        if not isinstance(which, str):
+            an = "An" if self.name[0] in "aeiou" else "A"
+            raise BadInput(
+                f"{an} {self.name} must be a {self._built.__name__} or its name; got {which!r}."
+            )
+        name, texts = split(which)
+        part = self.find(name, files=files)
+        twice = sorted(texts.keys() & settings.keys())
+        if twice:
+            raise BadInput(
+                f"'{which}' gives the setting '{twice[0]}', which is given by keyword, too."
+            )
+        declared = self.settings(part)
+        told = {key: v for key, v in (otherwise or {}).items() if key in declared}
+        for key, text in texts.items():
+            told[key] = _read(key, text, declared.get(key), self.name_of(part), files)
+        return self._with_settings(part, declared, told | settings)
+
+    def _with_settings(
+        self, part: Any, declared: Mapping[str, Setting], settings: dict[str, Any]
+    ) -> T:
+        for key in settings.keys() & declared.keys():
+            constraint = declared[key].constraint
+            if isinstance(constraint, PartOf) and isinstance(settings[key], str):
+                settings[key] = constraint.parse(settings[key])
+        if self._built is not Prepared:
+            return part.build(**settings)  # type: ignore[no-any-return]
+        name = self.name_of(part)
+        for key in settings:
+            if key not in declared:
+                raise UnknownName(f"setting of the {self.name} '{name}'", key, declared)
+        for key, setting in declared.items():
+            if setting.required and key not in settings:
+                raise BadInput(
+                    f"The {self.name} '{name}' needs a value for '{key}': write {name}:{key}=..."
+                )
+            if isinstance(settings.get(key), list | np.ndarray):
+                settings[key] = tuple(np.asarray(settings[key]).tolist())
+        ranged = {key: each.default for key, each in declared.items() if each.constraint}
+        function = getattr(part, self.make) if self.make else part
+        return Prepared(name, {**ranged, **settings}, function)  # type: ignore[return-value]
+
+    def settings(self, part: Any) -> dict[str, Setting]:
+        """What a part takes, in its own order."""
+        if not callable(part):  # such as a recipe
+            return {}
+        annotated, defaults = part, dict[str, Any]()
+        if is_dataclass(part):
+            for each in fields(part):
+                made_up = each.default_factory is not MISSING
+                defaults[each.name] = None if made_up else each.default
+        else:
+            annotated = part.__init__ if inspect.isclass(part) else part
+            for key, parameter in inspect.signature(part).parameters.items():
+                if key not in self.given and parameter.kind is not parameter.VAR_KEYWORD:
+                    none = parameter.default is parameter.empty
+                    defaults[key] = MISSING if none else parameter.default
+        hints = get_type_hints(annotated, include_extras=True)
+        ranges = declared_in(hints, defaults)
+        return {
+            key: Setting(
+                ranges.get(key),
+                None if default is MISSING else default,
+                default is MISSING and not isinstance(ranges.get(key), Maybe),
+                hints.get(key) is str,
+            )
+            for key, default in defaults.items()
+        }
+
+    def find(self, name: str, *, files: bool = True) -> Any:
+        """The class or function of that name; an unknown name gets the nearest one offered."""
+        if name.endswith(".py"):
+            return self._in_file(name, files)
+        part = self._own.get(name) or self._parts.get(name)
+        if part is None:
+            if name in self._broken:
+                raise BadInput(self._broken[name])
+            raise UnknownName(self.name, name, self)
+        try:
+            return part.load()
+        except Exception as error:
+            raise BadInput(part.why_not(error)) from error
+
+    def all(self) -> dict[str, Any]:
+        """Every part by name, imported; what cannot be is left out, with a warning."""
+        found = {}
+        for name, part in self._parts.items():
+            try:
+                found[name] = part.load()
+            except Exception as error:  # one broken part must not be everybody's trouble
+                self._leave_out(name, part.why_not(error))
+        return found
+
+    def listed(self) -> dict[str, Part]:
+        """What is known of every part before it is imported, by name."""
+        return self._parts
+
+    def refresh(self) -> None:
+        """Forget what was found: files and entry points are looked for again."""
+        for kept in ("_own", "_parts", "_broken"):
+            self.__dict__.pop(kept, None)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._parts:
+            raise KeyError(name)
+        return self.find(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def name_of(self, part: Any) -> str:
+        """The name of a class, a function, or a part."""
+        return str(getattr(part, "name", None) or part.__name__.replace("_", "-"))
+
+    def checked(self, loaded: Any) -> Any:
+        """What is to be used as a part, or a sentence that says why it is none."""
+        if self.base is None:
+            if not callable(loaded):
+                raise BadInput(f"{loaded!r} is not a function.")
+            return loaded
+        if isinstance(loaded, self.base) and self._built is Prepared:
+            return loaded  # such as a recipe, which has no settings
+        if not (inspect.isclass(loaded) and issubclass(loaded, self.base)):
+            derive = self.derive or f"{self.base.__module__}.{self.base.__name__}"
+            raise BadInput(f"{loaded!r} is not a class of {self.name}s: derive it from {derive}.")
+        if self._built is self.base and not is_dataclass(loaded):
+            raise BadInput(not_a_dataclass(loaded))
+        return loaded
+
+    @property
+    def _built(self) -> type:
+        """What `build` returns."""
+        return self.base if self.base is not None and hasattr(self.base, "build") else Prepared
+
+    @cached_property
+    def _broken(self) -> dict[str, str]:
+        """Why those that are left out cannot be loaded."""
+        return {}
+
+    @cached_property
+    def _own(self) -> dict[str, Part]:
+        """Those of ours, read off the source."""
+        found: dict[str, Part] = {}
+        base = None if self.base is None else self.base.__name__
+        for part in in_package(self.package, self.name, base, self._members):
+            self._add(found, part)
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[str, Part]:
+        """Ours and those of installed packages, whose names are known once they are loaded."""
+        found = dict(self._own)
+        for point in entry_points(group=self.group):
+            where = f"The {self.name} '{point.name}' of another package ({point.value})"
+            try:
+                loaded = point.load()
+                several = inspect.ismodule(loaded)
+                members = self._members(loaded).values() if several else [self.checked(loaded)]
+            except Exception as error:
+                self._leave_out(point.name, f"{where} cannot be loaded: {reason(error, None)}")
+                continue
+            for each in members:
+                there = Part(self.name_of(each), summary(each.__doc__), where, None, _is(each))
+                self._add(found, there)
+        return dict(sorted(found.items()))
+
+    def _add(self, found: dict[str, Part], part: Part) -> None:
+        other = found.setdefault(part.name, part)
+        if other is not part:
+            both = " and ".join(_full_name(each.load()) for each in (other, part))
+            raise FedcohortError(f"Two {self.name}s are named '{part.name}': {both}.")
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._broken[name] = why
+        warnings.warn(f"{why} It is left out.", FedcohortWarning, stacklevel=4)
+
+    def _members(self, module: ModuleType) -> dict[str, Any]:
+        """The parts that a module itself defines."""
+        if self.base is None:
+            function = vars(module).get(module.__name__.rpartition(".")[2])
+            return {} if function is None else {self.name_of(function): self.checked(function)}
+        return {
+            self.name_of(each): self.checked(each)
+            for each in vars(module).values()
+            if isinstance(each, self.base)
+            or (
+                inspect.isclass(each)
+                and issubclass(each, self.base)
+                and each.__module__ == module.__name__
+                and "name" in vars(each)
+            )
+        }
+
+    def _in_file(self, path: str, files: bool) -> Any:
+        if not files:
+            raise BadInput(
+                f"The {self.name} '{path}' is a file, and only a file that a person names is run: "
+                f"install it as a package with an entry point in the group '{self.group}', or "
+                "build the part in Python and pass that."
+            )
+        file = Path(path).resolve()
+        if not file.is_file():
+            hint = "; `fedcohort new` writes a scheme to start from" if self.derive else ""
+            raise BadInput(f"There is no file '{path}'{hint}.")
+        known = [part for part in self._own.values() if part.file and Path(part.file) == file]
+        found = {part.name: part.load() for part in known} or in_file(path, file, self._members)
+        if len(found) != 1:
+            must = f"a function named '{file.stem}'"
+            if self.base is not None:
+                must = f"exactly one {self.base.__name__} with a `name`"
+            names = ", ".join(each.__name__ for each in found.values()) or "none"
+            raise BadInput(f"The file '{path}' must define {must}; found {names}.")
+        ((name, part),) = found.items()
+        if not known and name in self:
+            raise BadInput(
+                f"The {self.name} in '{path}' is named '{name}' as one of fedcohort is; "
+                "give it another name."
+            )
+        return part
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """A setting that is itself a part of some kind."""
+
+    kind: Kind[Any]
+
+    def __str__(self) -> str:
+        return f"one of the {self.kind.name}s {', '.join(self.kind)}, as in [name:setting=value]"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, self.kind._built)
+
+    def parse(self, text: str) -> object:
+        return self.kind.build(text)
+
+    def bad_examples(self) -> list[object]:
+        return ["no such part", 1, None]
+
+
+def kinds() -> dict[str, Kind[Any]]:
+    """Every kind by name: found in the source of fedcohort, as parts are."""
+    root = Path(__file__).parents[1]
+    found: dict[str, Kind[Any]] = {}
+    for file in sorted(root.rglob("*.py")):
+        if re.search(r"^\w+(: .+)? = Kind\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+            name = ".".join(file.relative_to(root.parent).with_suffix("").parts)
+            module = importlib.import_module(name.removesuffix(".__init__"))
+            each = [kind for kind in vars(module).values() if isinstance(kind, Kind)]
+            found |= {kind.name: kind for kind in each}
+    return found
+
+
+def not_a_dataclass(cls: type) -> str:
+    """What to say of a class whose decorator was forgotten."""
+    return f"{cls.__name__} is not a dataclass: write @dataclass(frozen=True) above the class."
+
+
+def _read(key: str, text: str, setting: Setting | None, owner: str, files: bool) -> Any:
+    """A setting as its declared range reads it; without one, as what it looks like."""
+    if setting is None or setting.constraint is None:
+        return bare(text) if setting and setting.text else value(text)
+    if isinstance(setting.constraint, PartOf):
+        return setting.constraint.kind.build(bare(text), files=files)
+    try:
+        return setting.constraint.parse(bare(text))
+    except ValueError:
+        raise BadParameter(key, owner, str(setting.constraint), text) from None
+
+
+def _is(part: Any) -> Callable[[], Any]:
+    return lambda: part
+
+
+def _full_name(part: Any) -> str:
+    return f"{part.__module__}.{getattr(part, '__qualname__', type(part).__name__)}"

@@ -1,0 +1,61 @@
+"""What optimisers of the server share.
+
+``theta + eta_g * direction``, or one of the adaptive rules of Reddi et al., "Adaptive Federated
+Optimization" (ICLR 2021), Algorithm 2, in which the direction plays the part of a negative
+gradient. All work with every scheme and every estimator.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from fedcohort.core.parameters import Checked, Real
+from fedcohort.core.types import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """What an optimiser remembers: first and second moments of the directions."""
+
+    first: Floats
+    second: Floats
+
+
+class Optimiser(Checked, ABC):
+    """Configuration only; what it remembers goes in and comes out."""
+
+    name: ClassVar[str]
+
+    def start(self, dimension: int) -> Inertia:
+        """The memory before the first round."""
+        return Inertia(np.zeros(dimension), np.zeros(dimension))
+
+    @abstractmethod
+    def step(self, theta: Floats, direction: Floats, inertia: Inertia) -> tuple[Floats, Inertia]:
+        """The next model, and the memory afterwards."""
+
+
+@dataclass(frozen=True)
+class Adaptive(Optimiser):
+    """theta + eta_g first / (sqrt(second) + tau); subclasses say how ``second`` moves."""
+
+    eta_g: Annotated[float, Real(0, open_low=True)] = 0.1
+    beta1: Annotated[float, Real(0, 1)] = 0.9
+    beta2: Annotated[float, Real(0, 1)] = 0.99
+    tau: Annotated[float, Real(0, open_low=True)] = 1e-3
+
+    def start(self, dimension: int) -> Inertia:
+        return Inertia(np.zeros(dimension), np.full(dimension, self.tau**2))
+
+    def step(self, theta: Floats, direction: Floats, inertia: Inertia) -> tuple[Floats, Inertia]:
+        first = self.beta1 * inertia.first + (1 - self.beta1) * direction
+        second = self.second_moment(inertia.second, direction**2)
+        moved = theta + self.eta_g * first / (np.sqrt(second) + self.tau)
+        return moved, Inertia(first, second)
+
+    @abstractmethod
+    def second_moment(self, second: Floats, square: Floats) -> Floats: ...

@@ -1,0 +1,321 @@
+"""One registry, one spelling: every part of every kind, by name, by file and by entry point."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import importlib
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fedcohort
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
+from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
+from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
+from fedcohort.core.spec import elements, pieces, split, value, written
+from fedcohort.data.partition import PARTITIONS
+from fedcohort.data.partition.dirichlet_per_client import Sizes
+from fedcohort.schemes import SCHEMES, installed
+from fedcohort.server.estimators import ESTIMATORS, Plain
+from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
+from fedcohort.simulation import Random
+from fedcohort.simulation.availability import AVAILABILITIES, availability
+
+BUILT = {name: kind for name, kind in kinds().items() if name != "recipe"}
+PARTS = [(name, part) for name, kind in BUILT.items() for part in kind]
+
+
+def values(constraint: Any) -> st.SearchStrategy[Any]:
+    """What a declared range accepts, edges included."""
+    if isinstance(constraint, Maybe):
+        return st.none() | values(constraint.inner)
+    if isinstance(constraint, Whole):
+        high = constraint.high
+        numbers: st.SearchStrategy[Any] = st.integers(constraint.low, high)
+        return numbers | st.sampled_from(constraint.words) if constraint.words else numbers
+    if isinstance(constraint, Real):
+        low = None if constraint.low == -math.inf else constraint.low
+        high_ = None if constraint.high == math.inf else constraint.high
+        numbers = st.floats(low, high_, exclude_min=constraint.open_low, allow_nan=False,
+                            allow_infinity=False)  # fmt: skip
+        return numbers | st.sampled_from(constraint.words) if constraint.words else numbers
+    if isinstance(constraint, OneOf):
+        return st.sampled_from(constraint.words)
+    if isinstance(constraint, Flag):
+        return st.booleans()
+    if isinstance(constraint, Labels):
+        return st.lists(st.integers(0, 9), max_size=5).map(tuple)
+    if isinstance(constraint, Numbers):
+        return st.lists(st.floats(0, 1e300), max_size=5).map(tuple)
+    if isinstance(constraint, Sizes):
+        return st.just("paper1") | st.lists(st.integers(1, 99), min_size=1).map(tuple)
+    raise AssertionError(f"no values for {constraint}: add them, so that the words are tested")
+
+
+CHANCES = st.floats(0, 1) | st.lists(st.floats(0, 1), min_size=1, max_size=4).map(tuple)
+UNDECLARED = {("availability model", "random", "probability"): CHANCES}
+
+
+@pytest.mark.parametrize(("kind", "name"), PARTS)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_word_of_a_part_reads_back_to_an_equal_part(kind: str, name: str, data: Any) -> None:
+    parts = BUILT[kind]
+    declared = parts.settings(parts[name])
+    given_: dict[str, Any] = {}
+    for key, setting in declared.items():
+        if setting.constraint is not None:
+            given_[key] = data.draw(values(setting.constraint), label=key)
+        elif (kind, name, key) in UNDECLARED:
+            given_[key] = data.draw(UNDECLARED[kind, name, key], label=key)
+    try:
+        built = parts.build(name, **given_)
+    except (BadParameter, BadInput):
+        return  # settings that do not go together: each kind refuses with its own sentence
+    assert parts.build(built.spec) == built
+    assert parts.build(built.spec).spec == built.spec
+    assert parts.build(built.spec, files=False) == built
+
+
+@pytest.mark.parametrize("kind", BUILT.values(), ids=list(BUILT))
+def test_what_is_given_as_a_part_is_that_part(kind: Kind[Any]) -> None:
+    for name in kind:
+        required = [key for key, each in kind.settings(kind[name]).items() if each.required]
+        part = kind.build(name, **dict.fromkeys(required, 3))
+        assert kind.build(part) is part
+
+
+@pytest.mark.parametrize("kind", kinds().values(), ids=list(kinds()))
+def test_names_and_descriptions_are_those_of_what_is_imported(kind: Kind[Any]) -> None:
+    assert list(kind) == sorted(kind.all())
+    for name, part in kind.listed().items():
+        assert kind.name_of(part.load()) == name
+        assert part.summary, f"the {kind.name} '{name}' says nothing about itself"
+        assert "\n" not in part.summary
+
+
+def test_what_is_said_of_claims_is_so() -> None:
+    for name, cls in SCHEMES.items():
+        unbiased = any(claim.name == "UNBIASED" for claim in cls.claims)
+        assert SCHEMES.listed()[name].declares("claims", "UNBIASED") is unbiased, name
+
+
+def test_one_part_per_file() -> None:
+    """The name of a file is the name of its part, in every package of parts."""
+    for kind in kinds().values():
+        files = [part.file for part in kind.listed().values() if part.file]
+        if len(set(files)) == 1 or kind.name in SEVERAL_PER_FILE:
+            continue
+        assert len(set(files)) == len(files), kind.name
+        for name, part in kind.listed().items():
+            assert Path(str(part.file)).stem.replace("_", "-") == name
+
+
+SEVERAL_PER_FILE = {"recipe"}
+
+
+def in_a_new_process(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [["schemes"], ["--help"], ["schemes", "md"]])
+def test_a_listing_imports_no_heavy_library(words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv = ['fedcohort', *{words}]\n"
+        "from fedcohort.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = ('sklearn', 'scipy.stats', 'pandas', 'joblib', 'matplotlib', 'plotly', 'flwr')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    assert in_a_new_process(code) == "[]"
+
+
+def test_importing_fedcohort_imports_little() -> None:
+    code = (
+        "import sys, fedcohort, fedcohort.schemes as package\n"
+        "mine = [m for m in sys.modules if m.startswith('fedcohort.schemes.')]\n"
+        "print(mine, 'scipy' in sys.modules, 'joblib' in sys.modules, type(package).__mro__[1])"
+    )
+    assert in_a_new_process(code) == "[] False False <class 'module'>"
+
+
+def test_the_module_of_schemes_is_a_module_and_still_answers_a_call() -> None:
+    package = importlib.import_module("fedcohort.schemes")
+    assert fedcohort.schemes is package
+    with pytest.warns(DeprecationWarning, match=r"write fedcohort\.schemes\.schemes\(\)"):
+        found = fedcohort.schemes()  # type: ignore[operator]
+    assert found == fedcohort.schemes.schemes()
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def test_brackets_hold_a_part_with_settings() -> None:
+    word = "memory:guess=[ridge:alpha=1,solver=[cg:tol=2]],other=3"
+    assert split(word) == ("memory", {"guess": "[ridge:alpha=1,solver=[cg:tol=2]]", "other": "3"})
+    for wrong in ("a:b=[c", "a:b=c]", "a:b=[[c]", "a:b=]c["):
+        with pytest.raises(BadInput, match="must close every bracket"):
+            split(wrong)
+
+
+@dataclass(frozen=True)
+class Guessing(Plain):
+    """An estimator with a part of its own."""
+
+    guess: Annotated[Optimiser, PartOf(OPTIMISERS)] = dataclasses.field(default_factory=optimiser)
+    label: str = ""
+
+    name: ClassVar[str] = "guessing"
+
+
+@pytest.fixture
+def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = dataclasses.replace(ESTIMATORS.listed()["plain"], name="guessing", load=lambda: Guessing)
+    monkeypatch.setitem(ESTIMATORS.listed(), "guessing", part)
+
+
+@pytest.mark.usefixtures("guessing")
+def test_a_setting_may_be_a_part() -> None:
+    adam = optimiser("adam:eta_g=0.5")
+    built = ESTIMATORS.build("guessing:guess=[adam:eta_g=0.5]")
+    assert built == Guessing(adam)
+    assert built.spec == f"guessing:guess=[{adam.spec}],label=[]"
+    assert ESTIMATORS.build(built.spec) == built
+    assert ESTIMATORS.build("guessing", guess="adam:eta_g=0.5") == built
+    assert ESTIMATORS.build("guessing:guess=sgd") == Guessing()
+    with pytest.raises(UnknownName, match="Did you mean 'adam'"):
+        ESTIMATORS.build("guessing:guess=[adan:eta_g=1]")
+    with pytest.raises(BadParameter, match="one of the optimisers adagrad, adam"):
+        Guessing("adam")  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("guessing")
+@given(label=st.text(st.characters(codec="ascii", exclude_characters="[]"), max_size=8))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+def test_any_text_can_be_written(label: str) -> None:
+    built = Guessing(label=label)
+    assert ESTIMATORS.build(built.spec) == built
+
+
+def test_what_cannot_be_written_is_told() -> None:
+    with pytest.raises(BadInput, match="cannot be written as a setting"):
+        written(np.zeros(2))
+    with pytest.raises(BadInput, match="cannot be written as a setting"):
+        written("]open[")
+
+
+@given(
+    st.lists(
+        st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none()
+    ).map(tuple)
+)
+def test_tuples_of_plain_values_read_back(given_: tuple[Any, ...]) -> None:
+    assert value(written(given_)) == given_
+
+
+@given(st.text("ab,[]=:", max_size=12))
+def test_no_word_makes_a_crash(text: str) -> None:
+    with contextlib.suppress(BadInput):
+        name, found = split(f"part:{text}")
+        assert name == "part"
+        for each in found.values():
+            value(each), elements(each), pieces(each)
+
+
+# -- trust -----------------------------------------------------------------------------------
+
+
+def test_a_file_is_run_only_where_a_person_names_it(tmp_path: Path) -> None:
+    trap = tmp_path / "trap_one.py"
+    trap.write_text("raise SystemExit('run')")
+    for kind in kinds().values():
+        with pytest.raises(BadInput, match=r"only a file that a person names .*" + kind.group):
+            kind.find(str(trap), files=False)
+    with pytest.raises(BadInput, match="only a file that a person names"):
+        installed(f"{trap}:m=3")
+    assert "trap_one" not in sys.modules
+
+
+@pytest.mark.usefixtures("guessing")
+def test_nor_inside_of_brackets() -> None:
+    with pytest.raises(BadInput, match="only a file that a person names"):
+        ESTIMATORS.build("guessing:guess=[./trap.py:a=1]", files=False)
+
+
+# -- the helpers -----------------------------------------------------------------------------
+
+
+def test_the_same_helper_for_every_kind() -> None:
+    assert fedcohort.optimiser("adam:eta_g=0.1") == optimiser("adam", eta_g=0.1)
+    assert fedcohort.optimiser() == optimiser("sgd")
+    assert fedcohort.estimator(None) == Plain()
+    assert fedcohort.dropout_rule("redraw:attempts=1").attempts == 1
+    assert fedcohort.availability("random:probability=0.2,0.9") == Random((0.2, 0.9))
+    assert availability() == availability("always")
+    with pytest.raises(BadInput, match="An optimiser must be a Optimiser or its name; got 3"):
+        fedcohort.optimiser(3)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match=r"parameter of cyclic named 'group'.*Did you mean 'gro"):
+        availability("cyclic:group=2")
+    with pytest.raises(BadParameter, match=r"'eta_g' parameter of adam .* Got 'fast'"):
+        optimiser("adam:eta_g=fast")
+
+
+def test_parts_that_are_functions() -> None:
+    built = PARTITIONS.build("iid:n=5")
+    assert built == Prepared("iid", {"n": 5}, print)  # what it runs is what its name says
+    assert built(y=np.zeros(10, int), rng=np.random.default_rng(0), groups=None).n == 5
+    with pytest.raises(UnknownName, match="setting of the partition 'iid' named 'm'"):
+        PARTITIONS.build("iid:m=5")
+    with pytest.raises(BadInput, match="'iid' needs a value for 'n': write iid:n="):
+        PARTITIONS.build("iid")
+
+
+def test_every_kind_has_a_group_of_entry_points() -> None:
+    groups = {kind.group for kind in kinds().values()}
+    assert {"fedcohort.schemes", "fedcohort.data_sets", "fedcohort.availability_models"} <= groups
+    assert all(part.isidentifier() for group in groups for part in group.split("."))
+
+
+def test_kinds_are_found_in_the_source() -> None:
+    """No list of kinds is kept by hand: what the source defines is what there is."""
+    root = Path(fedcohort.__file__).parent
+    defined = 0
+    for file in root.rglob("*.py"):
+        for node in ast.parse(file.read_bytes()).body:
+            call = getattr(node, "value", None)
+            defined += isinstance(call, ast.Call) and ast.unparse(call.func) == "Kind"
+    assert len(kinds()) == defined >= 8
+
+
+def test_a_broken_part_is_left_out_of_every_kind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "broken_part.py").write_text("import no_such_module_at_all\n")
+    package = importlib.import_module(AVAILABILITIES.package)
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    AVAILABILITIES.refresh()
+    try:
+        with pytest.warns(FedcohortWarning, match="ModuleNotFoundError in line 1.*It is left out"):
+            found = AVAILABILITIES.all()
+        assert sorted(found) == ["always", "cyclic", "devices", "random"]
+        with pytest.raises(BadInput, match=r"broken_part\.py' cannot be loaded"):
+            availability("broken-part")
+    finally:
+        monkeypatch.undo()
+        AVAILABILITIES.refresh()
