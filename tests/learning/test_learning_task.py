@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort import scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort import Problem, compare, scheme, simulate
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.types import Array, Floats
 from fedcohort.data.partition import Partition
 from fedcohort.learning import (
@@ -303,3 +303,72 @@ def test_the_loss_sees_the_bias_of_the_last_layer() -> None:
     theta = task.initial(0)
     cut(theta, task.layers)["output.bias"][1] += 100
     assert task.predictions(theta).tolist() == [1, 1, 1, 1]
+
+
+ONE_FILE = '''
+"""Least squares on classes."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+import numpy as np
+
+from fedcohort.core.parameters import Real
+from fedcohort.learning import Model
+
+
+@dataclass(frozen=True)
+class Squares(Model):
+    """Least squares, one line per class."""
+
+    features: int
+    classes: int
+    _: KW_ONLY
+    ridge: Annotated[float, Real(0)] = 0.0
+    name = "squares"
+
+    @classmethod
+    def for_data(cls, data, **settings):
+        return cls(data.features, data.classes, **settings)
+
+    @property
+    def layers(self):
+        return {"output.weight": (self.classes, self.features)}
+
+    def initial(self, seed):
+        return np.zeros(self.dimension)
+
+    def _scores(self, theta, x):
+        return x.reshape(len(x), -1) @ theta.reshape(self.classes, self.features).T
+
+    def predictions(self, theta, x):
+        return self._scores(theta, x).argmax(axis=1)
+
+    def _errors(self, theta, x, y):
+        return self._scores(theta, x) - np.eye(self.classes)[y]
+
+    def sample_losses(self, theta, x, y):
+        return 0.5 * (self._errors(theta, x, y) ** 2).sum(1) + 0.5 * self.ridge * theta @ theta
+
+    def gradient(self, theta, x, y):
+        slope = self._errors(theta, x, y).T @ x.reshape(len(x), -1) / len(y)
+        return slope.ravel() + self.ridge * theta
+'''
+
+
+def test_a_model_is_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "squares_model.py"
+    file.write_text(ONE_FILE)
+    task = Problem("digits", "iid:n=5", model=f"{file}:ridge=0.001").task()
+    assert isinstance(task, LearningTask)
+    assert task.model == type(task.model)(64, 10, ridge=0.001)  # type: ignore[call-arg]
+    work = LocalWork(steps=20, batch=20, lr=0.05)
+    comparison = compare(task, ["uniform:m=2", "pow-d:m=2"], rounds=10, seeds=1, jobs=1, work=work)
+    assert all(trace.accuracy[-1] > 0.8 for trace in comparison.traces)
+    with pytest.raises(BadParameter, match="'ridge'"):
+        Problem("digits", "iid:n=5", model=f"{file}:ridge=-1").task()
+    with pytest.raises(UnknownName, match="no setting of the model 'squares' named 'features'"):
+        Problem("digits", "iid:n=5", model=f"{file}:features=3").task()
+    file.with_name("no_model.py").write_text("x = 1")
+    with pytest.raises(BadInput, match="must define exactly one Model with a `name`; found none"):
+        Problem(model=str(file.with_name("no_model.py"))).task()

@@ -84,7 +84,8 @@ class Kind(Mapping[str, Any], Generic[T]):
     given
         Parameters of functions that are no settings: whoever calls them gives those.
     make
-        Of a class that is no dataclass: its method that is called with what is given.
+        The method of a class that is called with what is given, and with settings: those of a
+        dataclass are its keyword-only fields.
     derive
         What `base` is called where people import it from.
 
@@ -176,6 +177,8 @@ class Kind(Mapping[str, Any], Generic[T]):
         annotated, defaults = part, dict[str, Any]()
         if is_dataclass(part):
             for each in fields(part):
+                if self.make and not each.kw_only:
+                    continue  # it follows from what is given
                 made_up = each.default_factory is not MISSING
                 defaults[each.name] = None if made_up else each.default
         else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.parameters import validate
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition
 
@@ -21,7 +22,8 @@ class Model(ABC):
     """A model for a `LearningTask`: a small object of settings, without data or weights.
 
     To add a model, write a frozen dataclass with these methods, in one file; settings that may
-    be given by name (``mine:depth=3``) are keyword-only fields. Trainers that know its kind are
+    be given by name (``mine:depth=3``) are keyword-only fields, with ranges as a scheme's.
+    Trainers that know its kind are
     fast; any model is trained by the plain loop, which asks for no more than this.
 
     Attributes
@@ -34,6 +36,9 @@ class Model(ABC):
 
     name: str
     dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def __post_init__(self) -> None:
+        validate(self, self.name)  # the ranges that a dataclass declares
 
     @property
     @abstractmethod

@@ -1,14 +1,17 @@
-"""Models by name, one file each; other packages add theirs as ``fedcohort.models``."""
+"""Models by name, one file each; other packages add theirs as ``fedcohort.models``.
+
+A file defines a `fedcohort.learning.Model` with a ``name``; its keyword-only fields are settings.
+"""
 
 from typing import Any
 
 from fedcohort.core.registry import Kind
-from fedcohort.learning.task import Task
+from fedcohort.learning.model import Model
 
 MODELS: Kind[Any] = Kind(
     "model",
     __name__,
-    Task,
+    Model,
     given=("x_train", "y_train", "x_test", "y_test", "clients", "classes", "importance"),
     make="from_partition",
 )

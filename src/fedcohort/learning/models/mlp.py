@@ -14,9 +14,11 @@ from fedcohort.core.types import Array, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition, is_integer, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
+from fedcohort.learning.model import Model
 from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
 
 
+@Model.register  # by its name: `from_partition` makes the task
 class MLP(LearningTask):
     """A fully connected network with one hidden layer of ReLUs.
 

@@ -12,9 +12,11 @@ from fedcohort.core.types import Array, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
+from fedcohort.learning.model import Model
 from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
 
 
+@Model.register  # by its name: `from_partition` makes the task
 class Softmax(LearningTask):
     """Multinomial logistic regression with a bias, on data that is spread over clients.
 
