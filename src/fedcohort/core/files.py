@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -48,6 +50,18 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
         raise
     if durable:
         sync_directory(path.parent)
+
+
+def file_name(text: str) -> str:
+    """A text as part of the name of a file, which stays in its folder; no two texts share one.
+
+    >>> file_name("md"), file_name("../md")
+    ('md', '.._md-7847c908')
+    """
+    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", text)[:80]
+    if slug != text:
+        slug += f"-{hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
+    return slug
 
 
 def sync_directory(directory: Path) -> None:

@@ -26,7 +26,7 @@ def participation(comparison: Comparison) -> pd.DataFrame:
             pd.DataFrame(
                 {
                     "scheme": label,
-                    "client": np.arange(counts.shape[1]),
+                    "client": names(traces[0]),
                     "size": traces[0].sizes,
                     "importance": traces[0].importance,
                     "rounds": counts.mean(axis=0),
@@ -37,6 +37,11 @@ def participation(comparison: Comparison) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def names(trace: Trace) -> Sequence[str | int]:
+    """(n,) what the clients of a run are called."""
+    return trace.ids or range(len(trace.importance))
 
 
 def participation_histogram(comparison: Comparison, bins: int = 24) -> pd.DataFrame:
@@ -174,7 +179,11 @@ def worst_clients(comparison: Comparison, count: int = 10) -> pd.DataFrame:
     table = participation(comparison)
     table["rank"] = table.groupby("scheme")["loss"].rank(method="first", ascending=False)
     table = table[table["rank"] <= count].sort_values(["scheme", "rank"], kind="stable")
-    held = {label: held_labels(comparison.of(label)[0]) for label in comparison.labels}
+    firsts = {label: comparison.of(label)[0] for label in comparison.labels}
+    held = {
+        label: dict(zip(names(trace), held_labels(trace), strict=True))
+        for label, trace in firsts.items()
+    }
     table["labels"] = [
         held[scheme][client]
         for scheme, client in zip(table["scheme"], table["client"], strict=True)
@@ -199,7 +208,10 @@ def loss_quantiles(comparison: Comparison, points: int = 101) -> pd.DataFrame:
     parts = []
     for label in choosing(comparison):
         curves = [np.quantile(trace.client_losses, grid) for trace in comparison.of(label)]
+        if not np.isfinite(curves).all():
+            continue
         parts.append(
             pd.DataFrame({"scheme": label, "clients": grid, "loss": np.mean(curves, axis=0)})
         )
-    return pd.concat(parts, ignore_index=True)
+    columns = ["scheme", "clients", "loss"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

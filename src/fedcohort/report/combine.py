@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.report.measures import choosing
+from fedcohort.simulation.comparison import STATE
 from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ APART = "ranked apart"
 DIFFER = "runs differ in"
 RUNS = "run by run"
 _NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
-_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions"}
+_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions", STATE}
+_GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
+_KNOWN_EVERYWHERE = (
+    "rounds", "clients", "importance", "dimension", "server", "estimator", "algorithm",
+)  # fmt: skip
+"""What can be said of a run on Flower and of a simulated one: data and training cannot."""
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
@@ -31,10 +37,11 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
     """
     if not comparisons:
         raise BadInput("A report needs at least one run folder; got none.")
+    _refuse_the_same_twice(comparisons)
+    comparisons = _seeds_together(comparisons)
     if len(comparisons) == 1:
         return comparisons[0]
-    _refuse_the_same_twice(comparisons)
-    names, conditions = _names(comparisons), [_conditions(c) for c in comparisons]
+    names, conditions = _names(comparisons), _comparable(comparisons)
     if any(FINGERPRINT not in each for each in conditions):  # an older version did not note it
         conditions = [{k: v for k, v in each.items() if k != FINGERPRINT} for each in conditions]
     differ = _differences(conditions)
@@ -75,6 +82,51 @@ def _refuse_the_same_twice(comparisons: Sequence[Comparison]) -> None:
             )
 
 
+def is_carried(comparison: Comparison) -> bool:
+    """Whether the runs were not simulated."""
+    return all("carrier" in trace.settings for trace in comparison.traces)
+
+
+def _seeds_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Runs on Flower that differ in their seed alone, as one comparison of a scheme."""
+    out: list[Comparison] = []
+    for new in comparisons:
+        for i, old in enumerate(out):
+            if _another_seed(old, new):
+                seeds = [trace.seed for trace in (*old.traces, *new.traces)]
+                settings = {**old.settings, "seeds": seeds}
+                out[i] = replace(old, traces=(*old.traces, *new.traces), settings=settings)
+                break
+        else:
+            out.append(new)
+    return out
+
+
+def _another_seed(old: Comparison, new: Comparison) -> bool:
+    if not (is_carried(old) and is_carried(new)) or old.labels != new.labels:
+        return False
+    first, second = old.traces[0].settings, new.traces[0].settings
+    same = all(first.get(key) == second.get(key) for key in ("scheme", "parameters"))
+    known = {trace.seed for trace in old.traces}
+    return same and new.traces[0].seed not in known and _conditions(old) == _conditions(new)
+
+
+def _comparable(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """The conditions of each; a run on Flower takes those of simulated ones that it is like."""
+    own = [_conditions(comparison) for comparison in comparisons]
+    carried = [is_carried(comparison) for comparison in comparisons]
+    simulated = [each for each, elsewhere in zip(own, carried, strict=True) if not elsewhere]
+    for i, conditions in enumerate(own):
+        like = [each for each in simulated if carried[i] and _agree(conditions, each)]
+        if like and all(each == like[0] for each in like):
+            own[i] = like[0]
+    return own
+
+
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[k] == other[k] for k in _KNOWN_EVERYWHERE if k in one and k in other)
+
+
 def _conditions(comparison: Comparison) -> dict[str, Any]:
     """What must be equal for schemes to be compared: the problem, the rounds, the options."""
     settings = comparison.settings
@@ -86,6 +138,8 @@ def _conditions(comparison: Comparison) -> dict[str, Any]:
     # Left out is the default, so a run that does not say it is not another.
     out["evaluate_every"] = settings.get("options", {}).get("evaluate_every", "1")
     out["clients"] = run.sizes.tolist()
+    out["importance"] = run.importance.round(12).tolist()
+    out["dimension"] = run.settings.get("dimension", len(run.model))
     return out
 
 
@@ -93,7 +147,7 @@ def _differences(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     """In words; that the data differ goes without saying where anything else does."""
     keys = dict.fromkeys(key for each in conditions for key in each)
     differ = [k for k in keys if any(each.get(k) != conditions[0].get(k) for each in conditions)]
-    told = [key.replace("_", " ") for key in differ if key not in {"clients", FINGERPRINT}]
+    told = [key.replace("_", " ") for key in differ if key not in _GOES_WITHOUT_SAYING]
     return told or (["data"] if differ else [])
 
 

@@ -52,7 +52,7 @@ def target_of(comparison: Comparison, target: float | None = None) -> float | No
         best(stacked(comparison.of(label), ACCURACY)[1], ACCURACY).mean()
         for label in comparison.labels
     ]
-    return float(max(0.05, np.floor(np.median(peaks) * 20 + 1e-9) / 20))
+    return float(max(0.05, np.floor(np.nanmedian(peaks) * 20 + 1e-9) / 20))
 
 
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
@@ -253,18 +253,46 @@ def ledger(comparison: Comparison) -> pd.DataFrame:
 
 
 def disclosures(comparison: Comparison) -> pd.DataFrame:
-    """What the server learns of every client, scheme by scheme, as the scheme declares it.
+    """What the server learns of every client, scheme by scheme, as the scheme declared it.
 
     ``epsilon`` is what a private answer spends over the whole run; NaN: nothing is promised.
     """
     rows = []
     for label in comparison.labels:
         trace = comparison.of(label)[0]
-        scheme = scheme_of(trace)
-        for told in () if scheme is None else scheme.disclosures(trace.rounds):
-            rows.append((label, told.what, told.when, told.discloses, told.epsilon))
+        scheme = None if trace.disclosures else scheme_of(trace)  # older traces do not say it
+        told = trace.disclosures if scheme is None else scheme.disclosures(trace.rounds)
+        rows += [(label, *each) for each in told]
     columns = ["scheme", "what", "when", "discloses", "epsilon"]
     return pd.DataFrame(rows, columns=columns).astype({"epsilon": float})
+
+
+def answers(comparison: Comparison) -> pd.DataFrame:
+    """Who was invited, who answered, what was rejected and why: one row per scheme and round.
+
+    Means over seeds; empty where everybody always answered. ``rejected`` counts reports, and
+    there is a column of its own for every reason.
+    """
+    reasons = list(dict.fromkeys(name for trace in comparison.traces for name in trace.faults))
+    tables = []
+    for label in choosing(comparison):
+        traces = comparison.of(label)
+        length = min(trace.rounds for trace in traces)
+        none = np.zeros(max(trace.rounds for trace in traces))
+        columns: dict[str, list[Any]] = {
+            "invited": [trace.invited for trace in traces],
+            "counted": [trace.distinct for trace in traces],
+            "answered": [trace.filled for trace in traces],
+            "void": [trace.void for trace in traces],
+            "rejected": [sum(trace.faults.values(), 0 * trace.filled) for trace in traces],
+            **{name: [trace.faults.get(name, none) for trace in traces] for name in reasons},
+        }
+        means = {k: np.mean([row[:length] for row in v], axis=0) for k, v in columns.items()}
+        rounds = np.arange(1, length + 1)
+        tables.append(pd.DataFrame({"scheme": label, "round": rounds, **means}))
+    out = pd.concat(tables, ignore_index=True)
+    usual = (out["answered"] == 1) & (out["void"] == 0) & (out["rejected"] == 0)
+    return out[:0] if usual.all() else out
 
 
 def settings(comparison: Comparison) -> pd.DataFrame:

@@ -9,8 +9,20 @@ import pandas as pd
 
 from fedcohort.report import clients, facts, weights
 from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
-from fedcohort.report.measures import LINES, Measure, drawn, measured, numbered, stacked, window
+from fedcohort.report.measures import (
+    ACCURACY,
+    LINES,
+    TEST_LOSS,
+    TRAIN_LOSS,
+    Measure,
+    drawn,
+    measured,
+    numbered,
+    stacked,
+    window,
+)
 from fedcohort.report.styles import LIGHT, style
+from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -26,7 +38,8 @@ ROWS = 40
 
 def progress(comparison: Comparison, target: float | None = None) -> Drawing:
     """Accuracy and losses over the rounds, with the spread over seeds."""
-    measures = measured(comparison)
+    found = measured(comparison)
+    measures = [each for each in found if each.among(comparison.traces)] or found[:1]
     goal = facts.target_of(comparison, target)
     traces: list[Trace] = []
     for measure in measures:
@@ -34,13 +47,13 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
             traces += _curves(comparison, measure, way)
     layouts: dict[str, dict[str, Any]] = {
         f"measure={measure.name}": {
-            "yaxis": {"title": {"text": _capital(measure.words)}, "tickformat": _ticks(measure)},
-            "shapes": _goal(goal) if measure.name == "accuracy" else [],
+            "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
+            "shapes": _goal(goal) if measure is ACCURACY else [],
         }
         for measure in measures
     }
     width = window(len(stacked(comparison.traces[:1], measures[0])[0]))
-    switch = Switch("measure", "Measure", tuple((m.name, _capital(m.words)) for m in measures))
+    switch = Switch("measure", "Measure", tuple((m.name, m.title) for m in measures))
     bands = Switch("band", "Spread", (("on", "Mean ± one sd"), ("off", "Mean only")))
     table = facts.curves(comparison, measures[0], "rolling")
     return Drawing(
@@ -49,13 +62,25 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
         f"Mean over seeds; the band is one standard deviation to either side. The rolling mean "
         f"covers {width} evaluation{'s' if width > 1 else ''}; the running best can only rise, "
         "so it hides relapses."
-        + ("" if goal is None else f" The dotted line is the target, {goal:.0%}."),
+        + ("" if goal is None else f" The dotted line is the target, {goal:.0%}.")
+        + _sources(comparison),
         tuple(traces),
-        {"xaxis": _round_axis(table["round"])},
+        {"xaxis": round_axis(table["round"])},
         layouts,
         (switch, SMOOTHED, bands),
-        _every(table[["scheme", "round", "mean", "sd", "lowest", "highest"]]),
+        every(table[["scheme", "round", "mean", "sd", "lowest", "highest"]]),
     )
+
+
+def _sources(comparison: Comparison) -> str:
+    """What accuracy and losses are, in runs where others measured them."""
+    told = [curve_names(trace.metrics) for trace in comparison.traces]
+    names = {
+        measure.words: sorted({str(row[i]) for row in told if row[i] is not None})
+        for i, measure in enumerate((TRAIN_LOSS, TEST_LOSS, ACCURACY))
+    }
+    said = [f"{words} is “{', '.join(found)}”" for words, found in names.items() if found]
+    return f" As it was sent: {'; '.join(said)}." if said else ""
 
 
 def _curves(comparison: Comparison, measure: Measure, way: str) -> list[Trace]:
@@ -70,12 +95,12 @@ def _curves(comparison: Comparison, measure: Measure, way: str) -> list[Trace]:
         when = {"measure": measure.name, "line": way}
         if len(comparison.of(label)) > 1:
             bands.append(band(index, x, mean - sd, mean + sd, band="on", **when))
-        hover = f"Round %{{x}}<br>{measure.words} %{{y{form}}}"
+        hover = f"Round %{{x}}<br>{name_of(measure.words)} %{{y{form}}}"
         lines.append(line(index, label, x.astype(int), mean, hover, **when))
     return bands + lines
 
 
-def _round_axis(rounds: pd.Series[int]) -> dict[str, Any]:
+def round_axis(rounds: pd.Series[int]) -> dict[str, Any]:
     """Whole rounds, be there ever so few."""
     return {"title": {"text": "Round"}, "dtick": 1 if rounds.max() <= FEW_ROUNDS else None}
 
@@ -105,29 +130,37 @@ def cost(comparison: Comparison) -> Drawing:
     for index, label in enumerate(comparison.labels):
         rows = table[table["scheme"] == label]
         for spent, unit in (("bytes", "%{x:.3s}B"), ("seconds", "%{x:.3s} s")):
-            hover = f"{unit}<br>{measure.words} %{{y{form}}}"
+            hover = f"{unit}<br>{name_of(measure.words)} %{{y{form}}}"
             x, y = rows[spent].to_numpy(), rows["mean"].to_numpy()
             if not x.any():  # centralised training sends nothing; a logarithm has no 0
                 continue
             traces.append(line(index, label, x, y, hover, spent=spent))
     return Drawing(
         "cost",
-        f"{_capital(measure.words)} against what was spent",
+        f"{measure.title} against what was spent",
         "Further left is cheaper. Bytes count both directions, questions included; seconds count "
-        "choosing and training on the machine that simulated all clients. Rolling means over "
-        "seeds, on a logarithmic scale.",
+        f"choosing and training {_clock(comparison)}. Rolling means over seeds, on a logarithmic "
+        "scale.",
         tuple(traces),
         {
             "xaxis": {"type": "log"},
-            "yaxis": {"title": {"text": _capital(measure.words)}, "tickformat": _ticks(measure)},
+            "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
         },
         {
             "spent=bytes": {"xaxis": _spent_axis("Bytes", "~s", table["bytes"])},
             "spent=seconds": {"xaxis": _spent_axis("Seconds", "~g", table["seconds"])},
         },
         (Switch("spent", "Spent", (("bytes", "Bytes"), ("seconds", "Seconds"))),),
-        _every(table[["scheme", "round", "bytes", "seconds", "mean"]]),
+        every(table[["scheme", "round", "bytes", "seconds", "mean"]]),
     )
+
+
+def _clock(comparison: Comparison) -> str:
+    carried = ["carrier" in trace.settings for trace in comparison.traces]
+    if all(carried):
+        return "by the server's clock"
+    here = "on the machine that simulated all clients"
+    return f"{here}, or by the server's clock on Flower" if any(carried) else here
 
 
 def _spent_axis(title: str, form: str, values: pd.Series[float]) -> dict[str, Any]:
@@ -144,7 +177,7 @@ def labels(comparison: Comparison) -> tuple[Drawing, ...]:
     table = clients.labels_over_rounds(comparison)
     if table.empty:
         return ()
-    coverage = _over_rounds(
+    coverage = over_rounds(
         comparison,
         table,
         "coverage",
@@ -153,7 +186,7 @@ def labels(comparison: Comparison) -> tuple[Drawing, ...]:
         "class is seen in every round.",
         "Classes present",
     )
-    distance = _over_rounds(
+    distance = over_rounds(
         comparison,
         table,
         "distance",
@@ -165,9 +198,10 @@ def labels(comparison: Comparison) -> tuple[Drawing, ...]:
     return coverage, distance
 
 
-def _over_rounds(
+def over_rounds(
     comparison: Comparison, table: pd.DataFrame, column: str, title: str, caption: str, axis: str
 ) -> Drawing:
+    """A share over the rounds, scheme by scheme."""
     traces = []
     for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
@@ -183,12 +217,12 @@ def _over_rounds(
         caption,
         tuple(traces),
         {
-            "xaxis": _round_axis(table["round"]),
+            "xaxis": round_axis(table["round"]),
             "yaxis": {"title": {"text": axis}, "tickformat": ".0%", "rangemode": "tozero"},
         },
         {},
         (SMOOTH_OR_RAW,),
-        _every(table[["scheme", "round", column]]),
+        every(table[["scheme", "round", column]]),
     )
 
 
@@ -305,7 +339,7 @@ def weight_ratio(comparison: Comparison) -> Drawing:
     )  # fmt: skip
 
 
-def _every(table: pd.DataFrame) -> pd.DataFrame:
+def every(table: pd.DataFrame) -> pd.DataFrame:
     """Some rounds of a table over rounds, the first and the last included."""
     longest = table.groupby("scheme", sort=False)["round"].transform("size")
     place = table.groupby("scheme", sort=False).cumcount()
@@ -315,8 +349,8 @@ def _every(table: pd.DataFrame) -> pd.DataFrame:
     return table[keep].reset_index(drop=True)
 
 
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]
+def _shown(measure: Measure) -> str:
+    return name_of(measure.title)
 
 
 def _ticks(measure: Measure) -> str:

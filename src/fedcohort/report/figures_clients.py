@@ -12,7 +12,7 @@ import pandas as pd
 from fedcohort.core.types import Array, Floats
 from fedcohort.report import clients
 from fedcohort.report.combine import parts
-from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta
+from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta, name_of
 from fedcohort.report.measures import choosing, numbered
 from fedcohort.report.thin import bucket_edges, means
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
 TABLE_ROWS = 400
+IMPORTANCE = "How much each client counts in the average that the server wants."
 
 
 def heat(comparison: Comparison) -> Drawing:
@@ -30,13 +31,15 @@ def heat(comparison: Comparison) -> Drawing:
         trace = comparison.of(label)[0]
         picture = clients.participation_picture(trace)
         lefts = bucket_edges(trace.rounds, picture.shape[1])[:-1] + 1
-        tops = bucket_edges(len(trace.importance), picture.shape[0])[:-1]
+        tops: Sequence[str | int] = bucket_edges(len(trace.importance), len(picture))[:-1].tolist()
+        if trace.ids and len(tops) == len(trace.ids):
+            tops = [name_of(str(name)) for name in trace.ids]
         whole = picture.shape == (len(trace.importance), trace.rounds)
         traces.append(
             {
                 "type": "heatmap",
                 "x": lefts,
-                "y": tops,
+                "y": np.array(tops),
                 "z": _percent(picture),
                 "zmin": 0,
                 "zmax": 100 if whole else max(1, int(_percent(picture).max())),
@@ -56,7 +59,7 @@ def heat(comparison: Comparison) -> Drawing:
         tuple(traces),
         {
             "xaxis": {"title": {"text": "Round"}},
-            "yaxis": {"title": {"text": "Client"}},
+            "yaxis": {"title": {"text": "Client"}, "ticklabelstandoff": 4},
             "height": 420,
         },
         {},
@@ -146,6 +149,8 @@ def losses(comparison: Comparison) -> Drawing:
     traces = []
     for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
+        if rows.empty:
+            continue
         hover = "%{x:.0%} of clients have a loss<br>of at most %{y:.4g}"
         traces.append(
             line(index, label, rows["clients"].to_numpy(), rows["loss"].to_numpy(), hover)
@@ -179,14 +184,22 @@ def federations(comparison: Comparison) -> tuple[Drawing, ...]:
 def federation(comparison: Comparison) -> Drawing:
     """Which client holds which labels, or how much data where there are no labels."""
     trace = comparison.traces[0]
-    table = pd.DataFrame({"client": np.arange(len(trace.sizes)), "size": trace.sizes})
+    table = pd.DataFrame({"client": clients.names(trace), "size": trace.sizes})
     if trace.label_histograms.shape[1] == 0:
-        bars = {"type": "bar", "x": table["client"].to_numpy(), "y": trace.sizes,
-                "hovertemplate": "Client %{x}: %{y} samples<extra></extra>",
-                "meta": meta("bar")}  # fmt: skip
-        layout = {"xaxis": {"title": {"text": "Client"}}, "yaxis": {"title": {"text": "Samples"}}}
-        return Drawing("federation", "The federation", "How many samples each client holds.",
-                       (bars,), layout, table=table.head(TABLE_ROWS))  # fmt: skip
+        y: Array = trace.sizes
+        what, says = "samples", "How many samples each client holds."
+        if not y.any():  # nobody was asked
+            y, what, says = trace.importance, "importance", IMPORTANCE
+        x = np.array([name_of(str(name)) for name in trace.ids] or table["client"])
+        bars = {"type": "bar", "x": x, "y": y, "meta": meta("bar"),
+                "hovertemplate": "Client %{x}: %{y} " + what + "<extra></extra>"}  # fmt: skip
+        layout = {
+            "xaxis": {"title": {"text": "Client"}, "type": "category" if trace.ids else "linear"},
+            "yaxis": {"title": {"text": what.capitalize()}},
+        }
+        table["importance"] = trace.importance
+        return Drawing("federation", "The federation", says, (bars,), layout,
+                       table=table.head(TABLE_ROWS))  # fmt: skip
     shares = clients.label_shares(trace)
     picture = means(shares, 300, shares.shape[1])
     table["labels"] = clients.held_labels(trace)

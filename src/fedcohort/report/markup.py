@@ -74,7 +74,11 @@ def details(table: pd.DataFrame, title: str = "The numbers behind this picture")
 
 def plain_table(table: pd.DataFrame) -> str:
     """A data frame as it is."""
-    head = "".join(f'<th scope="col">{escape(_heading(name))}</th>' for name in table.columns)
+    numbers = {name for name in table.columns if pd.api.types.is_numeric_dtype(table[name])}
+    head = "".join(
+        f'<th scope="col"{" class=number" * (name in numbers)}>{escape(_heading(name))}</th>'
+        for name in table.columns
+    )
     body = "".join(
         "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
         for row in table.itertuples(index=False, name=None)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.types import Floats
+from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -17,12 +18,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measure:
-    """A curve of a trace: its field, its name in words, and which way is better."""
+    """A curve of a trace: its field or metric, its name in words, and which way is better."""
 
     name: str
     words: str
     higher: bool
     percent: bool
+    metric: bool = False
+    """Whether it is a metric that clients or the server sent, under a name of their own."""
+
+    @property
+    def title(self) -> str:
+        """The words at the beginning of a line; the names of others are left as they are."""
+        return self.words if self.metric else self.words[0].upper() + self.words[1:]
+
+    def of(self, trace: Trace) -> Floats:
+        """(T,) the values in a run."""
+        if not self.metric:
+            return getattr(trace, self.name)  # type: ignore[no-any-return]
+        return trace.metrics.get(self.name, np.full(trace.rounds, np.nan))
+
+    def among(self, traces: Sequence[Trace]) -> bool:
+        """Whether any of these runs has it."""
+        return any(np.isfinite(self.of(trace)).any() for trace in traces)
 
     def text(self, value: float) -> str:
         """A value as people read it.
@@ -50,13 +68,38 @@ LINES = {"rolling": "Rolling mean", "raw": "Raw", "best": "Running best"}
 """The three ways to draw a curve."""
 
 
+HIGHER = ("acc", "auc", "f1", "precision", "recall", "score", "bleu")
+LOWER = ("loss", "error", "err", "mse", "mae", "nll", "perplexity", "wer")
+"""What the names of metrics contain of which more, or less, is better."""
+METRICS = 24
+"""A report shows at most so many metrics of other names: names come from clients."""
+SENT_BY = {"train": "clients in training", "evaluate": "clients", "server": "the server"}
+
+
 def measured(comparison: Comparison) -> tuple[Measure, ...]:
-    """The measures that any run of a comparison has, the one that decides first."""
-    return tuple(
-        measure
-        for measure in MEASURES
-        if any(np.isfinite(getattr(trace, measure.name)).any() for trace in comparison.traces)
-    ) or (TRAIN_LOSS,)
+    """The measures that any run of a comparison has, the one that decides first.
+
+    A metric of unknown meaning never decides: then the training loss does, be there one or not.
+    """
+    found = [measure for measure in MEASURES if measure.among(comparison.traces)]
+    known, others = _metrics(comparison.traces)
+    return tuple([*found, *known] or [TRAIN_LOSS]) + tuple(others)
+
+
+def _metrics(traces: Sequence[Trace]) -> tuple[list[Measure], list[Measure]]:
+    """Metrics under names of their own: those of which we know which way is better, and others."""
+    taken = {name for trace in traces for name in curve_names(trace.metrics)}
+    names = sorted({name for trace in traces for name in trace.metrics if name not in taken})
+    known: list[Measure] = []
+    others: list[Measure] = []
+    for name in names:
+        source, _, own = name.rpartition("/")
+        words = f"{own} ({SENT_BY[source]})" if source in SENT_BY else name
+        lower, higher = (any(w in own.lower() for w in part) for part in (LOWER, HIGHER))
+        measure = Measure(name, words, higher=not lower, percent=False, metric=True)
+        if measure.among(traces):
+            (known if lower or higher else others).append(measure)
+    return known[:METRICS], others[: METRICS - len(known[:METRICS])]
 
 
 def choosing(comparison: Comparison) -> tuple[str, ...]:
@@ -81,7 +124,7 @@ def numbered(comparison: Comparison) -> list[tuple[int, str]]:
 def stacked(traces: Sequence[Trace], measure: Measure) -> tuple[Floats, Floats]:
     """The evaluated rounds (E,), counted from 1, and the curves of the seeds (s, E)."""
     length = min(trace.rounds for trace in traces)
-    curves = np.stack([getattr(trace, measure.name)[:length] for trace in traces])
+    curves = np.stack([measure.of(trace)[:length] for trace in traces])
     there = np.flatnonzero(np.isfinite(curves).all(axis=0))
     return (there + 1).astype(np.float64), curves[:, there]
 

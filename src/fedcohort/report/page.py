@@ -16,11 +16,20 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.report import clients, facts, figures, figures_clients, figures_clusters, story
-from fedcohort.report.combine import RUNS, parts
+from fedcohort.report import (
+    clients,
+    facts,
+    figures,
+    figures_answers,
+    figures_clients,
+    figures_clusters,
+    story,
+)
+from fedcohort.report.combine import RUNS, is_carried, parts
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.encode import to_json
 from fedcohort.report.markup import card, figure, plain_table
+from fedcohort.report.measures import measured
 from fedcohort.report.scoreboard import Tested, pairs, scoreboard
 from fedcohort.report.styles import DARK, LIGHT, swatch
 from fedcohort.report.words import byte_count, counted
@@ -129,8 +138,12 @@ def _data(
 
 def _title(comparison: Comparison) -> str:
     named = [name for name, _ in parts(comparison) if name]
-    task = str(comparison.traces[0].settings.get("task", "?"))
-    return f"{counted(len(comparison.labels), 'scheme')} on {', '.join(named) or task}"
+    settings = comparison.traces[0].settings
+    task = str(settings.get("carrier", settings.get("task", "?")))
+    schemes = counted(len(comparison.labels), "scheme")
+    if len(comparison.labels) == 1:
+        schemes = comparison.labels[0]
+    return f"{schemes} on {', '.join(named) or task}"
 
 
 def _what(comparison: Comparison) -> list[str]:
@@ -144,9 +157,11 @@ def _run(comparison: Comparison) -> str:
     said = [
         counted(len(comparison.labels), "scheme"),
         counted(len(first.importance), "client"),
-        counted(max(trace.rounds for trace in comparison.traces), "round"),
+        story.how_far(comparison)
+        or counted(max(trace.rounds for trace in comparison.traces), "round"),
         counted(len({trace.seed for trace in comparison.traces}), "seed"),
         told,
+        *sorted({str(t.settings["carrier"]) for t in comparison.traces if "carrier" in t.settings}),
     ]
     if comparison.interrupted:
         said.append("interrupted: some runs are missing")
@@ -205,19 +220,22 @@ def _sections(
     c = comparison
     pair = figures_clients.histogram(c), figures_clients.lorenz(c)
     weights = figures.weight_theory(c), figures.weight_ratio(c)
+    curves = [figures.progress(c, target)] if any(m.among(c.traces) for m in measured(c)) else []
+    level = [figures.cost(c)] if measured(c)[0].among(c.traces) else []
     sections = [
         _Section("result", "Result", (_result(c, tables, target, tested),)),
-        _Section("curves", "Progress", (_chips(c), figures.progress(c, target))),
-        _Section("cost", "Cost", (figures.cost(c), _ledger(c), _disclosures(c))),
+        _Section("curves", "Progress", (*_chips(c), *curves)),
+        _Section("cost", "Cost", (*level, _ledger(c), _disclosures(c))),
         _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
+        _Section("answers", "Drop-outs", (*figures_answers.answers(c), *_answers(c))),
         _Section("labels", "Labels", (figures.labels(c),)),
         _Section("weights", "Weights", weights),
-        _Section("worst", "Worst clients", (figures_clients.losses(c), _worst(c))),
+        _Section("worst", "Worst clients", _worst(c)),
         _Section("federation", "Federation", figures_clients.federations(c)),
         _Section("clusters", "Clusters", (figures_clusters.cluster_figures(c),)),
         _Section("settings", "Settings", (_settings(c),)),
     ]
-    return [section for section in sections if section.content != ((),)]
+    return [section for section in sections if section.content not in ((), ((),))]
 
 
 def _result(
@@ -230,12 +248,23 @@ def _result(
         said, chance = escape(story.headline(part, table)), escape(story.chance(part, table))
         cards = "".join(card(item) for item in story.cards(part, table, target))
         out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
-        out += f'<p class="lead">{chance}</p><dl class="cards">{cards}</dl>'
+        notes = filter(None, (chance, _not_over(part), escape(story.beside(part))))
+        out += f'<p class="lead">{" ".join(notes)}</p>'
+        out += f'<dl class="cards">{cards}</dl>'
         out += scoreboard(part, table, target, tested, comparison.labels)
     return out
 
 
-def _chips(comparison: Comparison) -> str:
+def _not_over(comparison: Comparison) -> str:
+    if len(comparison.traces) == 1 or not story.how_far(comparison):
+        return ""
+    return f"{story.how_far(comparison)}; of those that are not at their end, this is the state."
+
+
+def _chips(comparison: Comparison) -> list[str]:
+    """Which schemes are drawn; nothing to choose where there is one."""
+    if len(comparison.labels) == 1:
+        return []
     chips = "".join(
         f'<label class="chip" title="{escape(label)}">'
         f'<input type="checkbox" value="{index}" checked>{swatch(index)}'
@@ -246,10 +275,10 @@ def _chips(comparison: Comparison) -> str:
         f'<button type="button" data-show="{key}">{words}</button>'
         for key, words in (("all", "All"), ("best", "Best five"), ("none", "None"))
     )
-    return (
+    return [
         '<div class="panel filter"><fieldset class="chips"><legend>Schemes in all figures</legend>'
         f"{buttons}{chips}</fieldset></div>"
-    )
+    ]
 
 
 def _ledger(comparison: Comparison) -> str:
@@ -284,13 +313,34 @@ def _panel(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:
     )
 
 
-def _worst(comparison: Comparison) -> str:
+def _answers(comparison: Comparison) -> tuple[str, ...]:
+    table = facts.answers(comparison)
+    if table.empty:
+        return ()
+    grouped = table.groupby("scheme", sort=False)
+    shown = grouped.sum().drop(columns="round").assign(answered=grouped["answered"].mean())
+    shown["answered"] = [f"{share:.1%}" for share in shown["answered"]]
+    names = {"answered": "draws answered", "void": "void rounds", "counted": "answers that counted"}
+    return (
+        _panel(
+            "Who answered, in sum",
+            "Over all rounds, mean over seeds. Rejected reports are counted by reason; in a void "
+            "round too few answered, so the model stayed.",
+            shown.rename(columns=names).reset_index(),
+        ),
+    )
+
+
+def _worst(comparison: Comparison) -> tuple[Drawing | str, ...]:
     table = clients.worst_clients(comparison, 5)
-    return _panel(
+    if table.empty:  # nobody evaluated the last model client by client
+        return ()
+    panel = _panel(
         "The five clients served worst, scheme by scheme",
         "Losses of the last model on the clients' own data, mean over seeds.",
         table.rename(columns={"rounds": "rounds taken part in"}),
     )
+    return figures_clients.losses(comparison), panel
 
 
 def _settings(comparison: Comparison) -> str:
@@ -298,10 +348,15 @@ def _settings(comparison: Comparison) -> str:
     commands = "\n".join(str(each["command"]) for each in told if each.get("command"))
     again = f"<h3>To repeat</h3><pre>{escape(commands)}</pre>" if commands else ""
     table = facts.settings(comparison)
+    lead = (
+        "Equal seeds start from the same model and give a client the same mini-batches whoever "
+        "chose it, so differences between schemes are paired."
+    )
+    if is_carried(comparison):
+        lead = "As the server knows it: what clients hold and how they train is their own affair."
     return _panel(
         "Everything that decided these runs",
-        "Equal seeds start from the same model and give a client the same mini-batches whoever "
-        "chose it, so differences between schemes are paired.",
+        lead,
         table[table["setting"] != "command"],
         again,
     )

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from fedcohort.core.files import file_name
 from fedcohort.report import clients, facts
 from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered, rolling, window
 from fedcohort.report.styles import LIGHT, style
@@ -81,17 +82,21 @@ def _pictures(comparison: Comparison, target: float | None) -> dict[str, Callabl
     measures = measured(comparison)
     out: dict[str, Callable[[Figure], None]] = {}
     for measure in measures:
+        if not measure.among(comparison.traces):
+            continue
         for line in LINES if measure is measures[0] else ("rolling",):
-            name = f"{measure.name}-{line}"
+            name = f"{file_name(measure.name)}-{line}"
             out[name] = partial(
                 _progress, comparison=comparison, measure=measure, line=line, target=target
             )
-    out["cost"] = lambda figure: _cost(figure, comparison, measures[0])
+    if measures[0].among(comparison.traces):
+        out["cost"] = lambda figure: _cost(figure, comparison, measures[0])
     out["lorenz"] = lambda figure: _lorenz(figure, comparison)
     out["participation"] = lambda figure: _heat(figure, comparison)
     if comparison.traces[0].label_histograms.shape[1]:
         out["label-distance"] = lambda figure: _labels(figure, comparison)
-    out["client-losses"] = lambda figure: _losses(figure, comparison)
+    if not clients.loss_quantiles(comparison).empty:
+        out["client-losses"] = lambda figure: _losses(figure, comparison)
     return out
 
 
@@ -99,11 +104,15 @@ def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
     look, step = style(index), max(1, len(x) // 7)
     first = index * step // len(LIGHT) % step  # markers of equal curves side by side
     name = f" {label}" if label.startswith("_") else label  # matplotlib hides names with _
-    name = name.replace("$", r"\$")  # a name with a dollar sign is a name, not mathematics
     axes.plot(
         x, y, color=LIGHT[look.colour], linestyle=_DASHES[look.dash], marker=_MARKERS[look.marker],
-        markevery=(first, step), label=name,
+        markevery=(first, step), label=_name(name),
     )  # fmt: skip
+
+
+def _name(text: str) -> str:
+    """A name with a dollar sign is a name, not mathematics."""
+    return text.replace("$", r"\$")
 
 
 def _legend(figure: Figure, axes: Any, count: int) -> None:
@@ -130,7 +139,7 @@ def _progress(
     goal = facts.target_of(comparison, target)
     if goal is not None and measure.name == "accuracy":
         axes.axhline(goal, color="#777777", linestyle=":", linewidth=0.8)
-    axes.set(xlabel="Round", ylabel=measure.words.capitalize())
+    axes.set(xlabel="Round", ylabel=_name(measure.title))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
     _legend(figure, axes, len(comparison.labels))
 
@@ -142,7 +151,7 @@ def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
         if rows.empty:  # centralised training sends nothing
             continue
         _line(axes, index, label, rows["bytes"].to_numpy(), rows["mean"].to_numpy())
-    axes.set(xlabel="Bytes, both directions", ylabel=measure.words.capitalize(), xscale="log")
+    axes.set(xlabel="Bytes, both directions", ylabel=_name(measure.title), xscale="log")
     low, high = axes.get_xlim()
     # 100k, 1M, 10M; with 1, 2 and 5 of each where there would be too few.
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
@@ -196,7 +205,7 @@ def _heat(figure: Figure, comparison: Comparison) -> None:
             clients.participation_picture(trace), aspect="auto", origin="lower", cmap="Blues",
             vmin=0, interpolation="nearest", extent=(0, trace.rounds, 0, len(trace.importance)),
         )  # fmt: skip
-        axes.set_title(label.replace("$", r"\$"), fontsize=7)
+        axes.set_title(_name(label), fontsize=7)
         axes.grid(False)
         axes.xaxis.set_major_locator(MaxNLocator(2, integer=True, steps=STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=STEPS))

@@ -41,6 +41,8 @@ def law_of(trace: Trace) -> Design | None:
     """
     if trace.settings.get("availability", {}).get("name", "always") != "always":
         return None
+    if (trace.available < len(trace.importance)).any():
+        return None
     scheme = scheme_of(trace)
     if scheme is None or scheme.asks or scheme.listens:
         return None

@@ -44,10 +44,13 @@ def scoreboard(
         '<label class="choice">Gaps and p values are against '
         f'<select class="reference">{options}</select></label>'
     )
+    legend = _legend(comparison)
+    if len(table) == 1:  # nothing to be tested against
+        chooser = legend = ""
     return (
         f'<div class="panel schemes"><div class="table-tools"><h3>Schemes</h3>{chooser}</div>'
         '<div class="scroll wide" role="region" aria-label="Schemes" tabindex="0">'
-        f"{listed}</div>{_legend(comparison)}</div>"
+        f"{listed}</div>{legend}</div>"
     )
 
 
@@ -59,9 +62,15 @@ def _columns(
     labels: Sequence[str],
 ) -> list[Column]:
     measure, goal = measured(comparison)[0], facts.target_of(comparison, target)
-    columns = [*_levels(comparison, measure, labels), *_tests(labels, table, tested)]
+    columns = _levels(comparison, measure, labels)
+    if len(table) > 1:
+        columns += _tests(labels, table, tested)
+    last: list[Column] = []
     if goal is not None:
         columns += _to_target(f"{goal:.0%}")
+    if table["worst_loss"].notna().any():
+        worst = "Loss of the client that the last model serves worst"
+        last = [("Worst loss", worst, lambda row: (short(row.worst_loss), row.worst_loss))]
     return [
         *columns,
         ("Bytes", "Both directions, questions included, whole run",
@@ -72,8 +81,7 @@ def _columns(
         ("Jain", "Of participation: 1 is even", lambda row: (ratio(row.jain), row.jain)),
         ("Never chosen", "Clients that never took part",
          lambda row: (short(row.never), row.never)),
-        ("Worst loss", "Loss of the client that the last model serves worst",
-         lambda row: (short(row.worst_loss), row.worst_loss)),
+        *last,
     ]  # fmt: skip
 
 
@@ -98,10 +106,9 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
     def seeds(row: Any) -> tuple[str, Any]:
         return strip(levels[row.scheme], low, high, order[row.scheme]), row.final
 
-    words = f"{measure.words[0].upper()}{measure.words[1:]}"
     return [
         ("Scheme", "Sort by name", scheme),
-        (words, "Mean over the last tenth of the evaluations, ± standard deviation", final),
+        (measure.title, "Mean over the last tenth of the evaluations, ± standard deviation", final),
         ("Every seed", "One tick per seed, the dot is the mean", seeds),
         ("Best", "The best value ever seen, mean over seeds",
          lambda row: (measure.text(row.best), row.best)),

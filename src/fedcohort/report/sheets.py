@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fedcohort.core.files import file_name
 from fedcohort.report import clients, facts, weights
 from fedcohort.report.measures import LINES, measured
 
@@ -35,7 +36,7 @@ def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.
     }
     for measure in measured(comparison):
         for line in LINES:
-            out[f"{measure.name}_{line}"] = facts.curves(comparison, measure, line)
+            out[f"{file_name(measure.name)}_{line}"] = facts.curves(comparison, measure, line)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,15 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report.combine import DIFFER
-from fedcohort.report.facts import target_of
+from fedcohort.report.facts import answers, target_of
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
-from fedcohort.report.words import byte_count, counted, duration, p_is
+from fedcohort.report.words import amount, byte_count, counted, duration, p_is
+from fedcohort.simulation.comparison import STATE
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
+    from fedcohort.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,11 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     first = table.iloc[0]
     seeds = counted(first.seeds, "seed")
     spread = "" if np.isnan(first.final_sd) else f" ± {measure.gap(first.final_sd).lstrip('+')}"
-    after = f"after {counted(first.rounds, 'round')}, over {seeds}"
+    after = f"after {_rounds(comparison.of(first.scheme))}, over {seeds}"
     level = f"{measure.text(first.final)}{spread}"
+    if np.isnan(first.final):
+        done = f"{first.scheme}: {_rounds(comparison.of(first.scheme))}, over {seeds}"
+        return f"{done}; no metric tells how good the model is."
     if len(table) == 1:
         return f"{first.scheme} reaches a {measure.words} of {level} {after}."
     sentence = f"{first.scheme} reaches the best {measure.words}: {level} {after}"
@@ -46,6 +52,36 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     gap = measure.gap(abs(second.difference)).lstrip("+")
     unit = " points" if measure.percent else ""
     return f"{sentence}, {gap}{unit} {side} {second.scheme}."
+
+
+def _rounds(traces: Sequence[Trace]) -> str:
+    """How many rounds a scheme has had, and how many it shall have if that is more."""
+    done = min(trace.rounds for trace in traces)
+    planned = max(int(trace.settings.get("rounds", 0)) for trace in traces)
+    return f"{done:,} of {counted(planned, 'round')}" if planned > done else counted(done, "round")
+
+
+def how_far(comparison: Comparison) -> str:
+    """That runs are not at their end, and whether they go on; nothing where all are."""
+    left = [t for t in comparison.traces if t.rounds < int(t.settings.get("rounds", 0))]
+    if not left:
+        return ""
+    running = sum(trace.settings.get(STATE) == "running" for trace in left)
+    if len(comparison.traces) == 1:
+        goes_on = "the server is running" if running else "the server has stopped"
+        return f"{_rounds(left)} so far: {goes_on}"
+    over = len(comparison.traces) - len(left)
+    return f"{over} of {len(comparison.traces)} runs finished so far: {running} still running"
+
+
+def beside(comparison: Comparison) -> str:
+    """What to keep in mind where runs on Flower stand beside simulated ones; else nothing."""
+    if len({"carrier" in trace.settings for trace in comparison.traces}) == 1:
+        return ""
+    return (
+        "Runs on Flower stand beside simulated ones, for clients, model size, rounds and server "
+        "agree; whether the clients held the same data and trained alike the server cannot know."
+    )
 
 
 def apart(comparison: Comparison) -> str:
@@ -100,9 +136,11 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
     measure, goal = measured(comparison)[0], target_of(comparison, target)
     table = table[table["chooses"]]
     first = table.iloc[0]
-    out = [
-        Card("Which scheme won?", str(first.scheme), f"{measure.words} {measure.text(first.final)}")
-    ]
+    level = f"{measure.words} {measure.text(first.final)}"
+    out = [] if np.isnan(first.final) else [Card("Which scheme won?", str(first.scheme), level)]
+    if how_far(comparison):
+        so_far, _, state = how_far(comparison).partition(" so far: ")
+        out.append(Card("How far is it?", so_far, state))
     there = table.dropna(subset=["rounds_to_target"])
     if goal is not None and len(there):
         fast = there.loc[there["rounds_to_target"].idxmin()]
@@ -118,11 +156,37 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
         fair = f"Gini {even.gini:.2f}, Jain {even.jain:.2f}"
         out.append(Card("Chose most evenly?", str(even.scheme), fair))
         out.append(_left_out(comparison, table))
-    kind = table.loc[table["worst_loss"].idxmin()]
-    out.append(
-        Card("Kindest to its worst client?", str(kind.scheme), f"loss {kind.worst_loss:.3g}")
-    )
-    return out
+    if table["worst_loss"].notna().any():
+        kind = table.loc[table["worst_loss"].idxmin()]
+        loss = f"loss {kind.worst_loss:.3g}"
+        out.append(Card("Kindest to its worst client?", str(kind.scheme), loss))
+    return [*(_alone(card) if len(table) == 1 else card for card in out), *_answered(comparison)]
+
+
+_OF_ONE_SCHEME = (
+    ("Which scheme won", "How good is it?"), ("First to", "How soon at the target?"),
+    ("Cheapest", "At what cost?"), ("Chose most", "How evenly did it choose?"),
+    ("Kindest", "How is its worst client?"),
+)  # fmt: skip
+
+
+def _alone(card: Card) -> Card:
+    """A card about the best scheme where there is one only: what it did, not that it won."""
+    for beginning, question in _OF_ONE_SCHEME:
+        if card.question.startswith(beginning):
+            answer, _, rest = card.detail.partition(", ")
+            return Card(question, answer, rest)
+    return card
+
+
+def _answered(comparison: Comparison) -> list[Card]:
+    """Whether the chosen answered; nothing where all did."""
+    table = answers(comparison)
+    if table.empty:
+        return []
+    share, rejected = table["answered"].mean(), table["rejected"].sum()
+    void = f"{amount(table['void'].sum())} void, {counted(rejected, 'report')} rejected"
+    return [Card("Did those chosen answer?", f"{100 * share:.0f} % of the draws", void)]
 
 
 def _left_out(comparison: Comparison, table: pd.DataFrame) -> Card:

@@ -13,7 +13,7 @@ from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.fitted import fitted
 from fedcohort.report.measures import measured
-from fedcohort.report.story import apart, chance, headline
+from fedcohort.report.story import apart, beside, chance, headline, how_far
 from fedcohort.report.words import amount, byte_count, duration, p_value, ratio
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def print_summary(
         table, dropped = fitted(summary_columns(part, rows, target), out, FIRST_TO_GO)
         out.print(table)
         left_out |= dict.fromkeys(dropped)
-        _say(out, f"{headline(part, rows)} {chance(part, rows)}")
+        notes = (f"{how_far(part)}." if how_far(part) else "", beside(part))
+        said = (headline(part, rows), chance(part, rows), *notes)
+        _say(out, " ".join(filter(None, said)))
     if left_out:
         _say(out, f"Left out for want of room, see the report: {', '.join(left_out)}.")
 

@@ -74,7 +74,8 @@ def _scalars(trace: Trace) -> Iterator[tuple[int, dict[str, float]]]:
     """What is logged in each round: the measures that were evaluated, and the costs."""
     spent = spent_bytes(trace)
     for step in range(trace.rounds):
-        values = {measure.name: float(getattr(trace, measure.name)[step]) for measure in MEASURES}
+        values = {measure.name: float(measure.of(trace)[step]) for measure in MEASURES}
+        values |= {f"metric_{_slug(name)}": float(r[step]) for name, r in trace.metrics.items()}
         values |= {"weight_sum": float(trace.weight_sum[step]), "bytes": float(spent[step]),
                    "cohort": float(trace.distinct[step])}  # fmt: skip
         yield step + 1, {tag: value for tag, value in values.items() if np.isfinite(value)}

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fedcohort.core.design import Design
 from fedcohort.core.types import Floats
+from fedcohort.report.clients import names
 from fedcohort.report.measures import choosing
 from fedcohort.report.rebuilt import law_of
 from fedcohort.theory.moments import Moments, moments
@@ -85,7 +86,7 @@ def client_weights(comparison: Comparison) -> pd.DataFrame:
         law = law_of(traces[0])
         columns: dict[str, Any] = {
             "scheme": label,
-            "client": np.arange(len(mean)),
+            "client": names(traces[0]),
             "importance": traces[0].importance,
             "mean": mean,
             "mean_error": np.sqrt(variance / rounds),

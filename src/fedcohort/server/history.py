@@ -16,10 +16,13 @@ import numpy as np
 
 from fedcohort.core import journal
 from fedcohort.core.errors import BadCheckpoint, CannotSave
+from fedcohort.core.files import is_held
 from fedcohort.core.types import Ints
 from fedcohort.server.records import Record, joined
 
 FILE = "history.jsonl"
+LOCK = "lock"
+"""Held, in the folder, by the process that carries the run."""
 SOURCES = ("train", "evaluate", "server")
 """Who measured: clients as they trained, clients that evaluated, the server itself."""
 
@@ -87,6 +90,11 @@ class History:
 def is_history(folder: Path) -> bool:
     """Whether a folder holds the records of a run."""
     return (folder / FILE).is_file()
+
+
+def is_running(folder: Path) -> bool:
+    """Whether the run of a folder is going on now."""
+    return is_held(folder / LOCK)
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:

@@ -23,6 +23,7 @@ from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.schemes import as_scheme
 from fedcohort.server import estimator, optimiser
+from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.notes import Notebook
@@ -38,6 +39,8 @@ from fedcohort.simulation.runfolder import (
 )
 from fedcohort.trace import Trace
 
+STATE = "state"
+"""The setting that says of a run that was not simulated: finished, running or stopped."""
 Which: TypeAlias = str | Scheme[Any]
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
@@ -87,8 +90,10 @@ class Comparison:
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:
-        """Read a run folder."""
+        """Read a run folder: of a comparison, or of one run that was carried by Flower."""
         place = Path(folder)
+        if is_history(place):
+            return _carried(place)
         if not (place / SETTINGS).is_file():
             raise BadCheckpoint(f"'{place}' is not a run folder: it has no {SETTINGS}.")
         settings = read_settings(place)
@@ -102,6 +107,22 @@ class Comparison:
             raise BadCheckpoint(f"'{place}' holds no finished run; start the comparison again.")
         traces.sort(key=lambda trace: (order.get(trace.label, len(order)), trace.seed))
         return cls(tuple(traces), settings, place)
+
+
+def _carried(place: Path) -> Comparison:
+    """The run of a folder whose rounds were not simulated, as far as it is."""
+    told, records = read(place)
+    if not {"scheme", "seed", "importance"} <= told.keys():
+        raise BadCheckpoint(f"'{place}' does not say which run it holds; was it just started?")
+    if not records:
+        raise BadInput(f"The run in '{place}' has not finished a round yet; come back later.")
+    done, rounds = records[-1].round + 1, int(told.get("rounds", 0))
+    state = "finished" if done >= rounds else "running" if is_running(place) else "stopped"
+    trace = Trace.from_records({"carrier": "Flower", **told, STATE: state}, records)
+    built = ", ".join(f"{k}={v}" for k, v in trace.settings.get("parameters", {}).items())
+    schemes = {trace.label: f"{trace.scheme}({built})"}
+    settings = {"schemes": schemes, "seeds": [trace.seed], "rounds": max(done, rounds)}
+    return Comparison((trace,), settings, place)
 
 
 def compare(

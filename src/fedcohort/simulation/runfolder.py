@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
-from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, replacing
+from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
 from fedcohort.core.fingerprint import source_digest
 from fedcohort.core.scheme import Scheme
 from fedcohort.simulation.centralised import Centralised
@@ -28,10 +27,7 @@ MAY_DIFFER = {"schemes", "seeds", "command", "target", CODE}
 
 def run_file(place: Path, label: str, seed: int) -> Path:
     """Where one run is kept."""
-    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", label)[:80]
-    if slug != label:  # two labels must not share a file
-        slug += f"-{hashlib.blake2b(label.encode(), digest_size=4).hexdigest()}"
-    return place / f"{slug}--seed-{seed}.npz"
+    return place / f"{file_name(label)}--seed-{seed}.npz"
 
 
 def code_of(scheme: Scheme[Any] | Centralised) -> str | None:
