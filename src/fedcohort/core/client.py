@@ -200,11 +200,12 @@ class Signal:
 
     def row_shape(self, sizes: Sizes) -> tuple[int, ...] | None:
         """The shape of one answer; None where it, or a length in it, is not known."""
-        if callable(self.shape) or self.shape is None:
-            return None if self.shape is None else self.shape(sizes)
-        if any(isinstance(side, str) and side not in sizes for side in self.shape):
+        try:
+            if self.shape is None or callable(self.shape):
+                return None if self.shape is None else self.shape(sizes)
+            return tuple(int(sizes[side] if isinstance(side, str) else side) for side in self.shape)
+        except KeyError:
             return None
-        return tuple(int(sizes[side] if isinstance(side, str) else side) for side in self.shape)
 
     def fits(self, row: Array, sizes: Sizes) -> bool:
         """Whether an answer is as declared."""
@@ -295,9 +296,9 @@ _REMEDIES |= {"layers": _REMEDIES["update"], "private_counts": _REMEDIES["privat
 def remedy(name: str) -> str:
     """What to write so that a client of a deployment offers a quantity."""
     some = f"give it to client_app({name}=...), or to the object that describes the client"
-    if not hasattr(Client, name):  # a fact of one's own, hence a signal of one's own
-        some += "; and the signal to client_app(signals=[...]) where its scheme is not installed"
-    return _REMEDIES.get(name, some)
+    own = not hasattr(Client, name) or name in ("layers", "sample_losses", "gradient")
+    signal = "; and the signal to client_app(signals=[...]) where its scheme is not installed"
+    return _REMEDIES.get(name, some) + signal * own
 
 
 def missing(

@@ -57,11 +57,16 @@ class ScriptedClient(Client):
         try:
             return signal.of(self, settings)
         except NotOffered:
-            lengths = {"parameters": self._dimension, "classes": self._classes, **settings}
-            row = signal.made_up(self._rng(f"signal {signal.name}"), lengths)
+            rng = self._rng(f"signal {signal.name}")
+            row = signal.made_up(rng, {**self.lengths, **settings})
             if row is None:
                 raise
             return row
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The lengths that shapes of signals may name."""
+        return {"parameters": self._dimension, "classes": self._classes}
 
     @property
     def who(self) -> str:

@@ -52,16 +52,26 @@ PRIVATE_LABEL_HISTOGRAM = Signal(
     "private_label_histogram",
     "about how many samples of each class, with noise that hides one sample",
     _private_labels,
+    needs={"label_counts", "private_counts"},
+    shape=("classes",),
+    whole=True,
 )
 FEATURE_HISTOGRAMS = Signal(
     "feature_histograms",
     "how the features of each class are distributed",
     lambda client, bins: client.feature_counts(bins),
+    needs={"feature_counts"},
+    shape=("classes", "bins"),
+    lowest=0,
+    whole=True,
 )
 PRIVATE_FEATURE_HISTOGRAMS = Signal(
     "private_feature_histograms",
     "about how the features of each class are distributed, with noise that hides one sample",
     _private_features,
+    needs={"feature_counts", "private_counts", "size"},
+    shape=("classes", "bins"),
+    whole=True,
 )
 SUMMARIES: Mapping[tuple[str, bool], Signal] = {
     ("labels", False): LABEL_HISTOGRAM,

@@ -48,7 +48,7 @@ from fedcohort.maths.allocation import (
     proportional_allocation,
     unknown_draws,
 )
-from fedcohort.maths.compression import Compression, compress
+from fedcohort.maths.compression import Compression, compress, compressed_length
 from fedcohort.maths.draws import below
 from fedcohort.maths.lengths import capped, chances_by_length, guessed_lengths, relative
 from fedcohort.maths.strata import join_copies, kmeans, merge_strata, stratum_variances
@@ -69,6 +69,8 @@ COMPRESSED_GRADIENT = Signal(
     compressed_update,
     needs_model=True,
     secrecy="update",
+    needs={"update"},
+    shape=lambda sizes: (compressed_length(sizes["parameters"], sizes["rate"]),),
 )
 
 

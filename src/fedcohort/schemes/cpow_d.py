@@ -14,6 +14,8 @@ BATCH_LOSS = Signal(
     "the loss of the model on a few local samples",
     lambda client, batch: client.loss(batch),
     needs_model=True,
+    needs={"loss"},
+    shape=(),
 )
 
 

@@ -43,7 +43,14 @@ def _measured(client: Any, round: int, **law: Any) -> int:
     return answer
 
 
-PRIVATE_SIZE = Signal("private_size", "a randomised answer about the number of samples", _measured)
+PRIVATE_SIZE = Signal(
+    "private_size",
+    "a randomised answer about the number of samples",
+    _measured,
+    needs={"size", "private_size"},
+    shape=(),
+    whole=True,
+)
 
 
 @dataclass(frozen=True)

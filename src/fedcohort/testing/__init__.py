@@ -54,7 +54,7 @@ from fedcohort.harness.trial import SETTLED, Trial
 from fedcohort.schemes import find
 from fedcohort.schemes import scheme as scheme_by_word
 from fedcohort.selector import Selector
-from fedcohort.testing import claims, conduct
+from fedcohort.testing import claims, conduct, signals
 from fedcohort.testing.claims import NotApplicable
 from fedcohort.testing.replay import fingerprint
 
@@ -130,8 +130,8 @@ CHECKS: Mapping[str, claims.Check] = {
     **{claim_name(claim): partial(_claimed, claim) for claim in Claim},
     "moments": claims.check_moments,
     "cohorts": conduct.check_cohorts,
-    "signals": conduct.check_signals,
-    "answers": conduct.check_answers,
+    "signals": signals.check_signals,
+    "answers": signals.check_answers,
     "pure": conduct.check_pure,
     "arrival": conduct.check_arrival,
     "equivariant": conduct.check_equivariant,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,37 +18,25 @@ import numpy as np
 
 from fedcohort.core import store
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Answer, Ask, converse
+from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import (
     BadParameter,
-    CannotAsk,
     CheckFailed,
-    FedcohortError,
     TooImprecise,
-    UndeclaredSignal,
     UnknownName,
 )
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Labels, Maybe, constraints
-from fedcohort.core.scheme import Citation, Moment, Scheme
+from fedcohort.core.scheme import Citation, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness.trial import SETTLED, Trial
-from fedcohort.selector import Selector
 from fedcohort.testing.claims import NotApplicable, same_law
 from fedcohort.testing.replay import elsewhere, fingerprint, first_cohorts
 
 ROUNDS = 2 * SETTLED
 DRAWS = 3
 """Cohorts drawn for each set of available clients."""
-SPOILT = (
-    ("every other answer is NaN", np.nan, 2),
-    ("all answers are NaN", np.nan, 1),
-    ("every other answer is infinite", np.inf, 2),
-    ("all answers are infinite", np.inf, 1),
-    ("all answers are minus infinity", -np.inf, 1),
-)
-"""(what happens, the answer, of every so many clients asked)."""
 
 
 def check_declaration(
@@ -117,7 +105,7 @@ def check_cohorts(
         for available in _subsets(federation):
             try:
                 for cohort in trial.sample(state, round, available, DRAWS):
-                    _check_cohort(trial, round, cohort, available)
+                    check_cohort(trial, round, cohort, available)
                     drawn += 1
             except (BadParameter, TooImprecise) as error:  # it may refuse those who are left
                 refused = error
@@ -125,7 +113,8 @@ def check_cohorts(
         raise refused
 
 
-def _check_cohort(trial: Trial, round: int, cohort: Cohort, available: Ints | None) -> None:
+def check_cohort(trial: Trial, round: int, cohort: Cohort, available: Ints | None) -> None:
+    """Raise where a cohort is none of these."""
     who = f"{trial.scheme} in round {round}"
     here = trial.federation.among(available).present
     strangers: list[int] = np.setdiff1d(cohort.clients, here).tolist()
@@ -284,80 +273,3 @@ def _start_is_random(trial: Trial) -> bool:
     states = [replace(trial, seed=seed).start() for seed in range(3)]
     pictures = [_snapshot(state, trial.federation) for state in states]
     return any(picture != pictures[0] for picture in pictures)
-
-
-def check_signals(
-    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
-) -> None:
-    """Only declared signals are asked for and read, and a scheme that asks says so."""
-    trial = Trial.of(scheme, federation, answer)
-    try:
-        state = trial.start()
-        cohort = trial.select(state)
-    except UndeclaredSignal as error:
-        raise CheckFailed(str(error)) from None
-    try:
-        trial.observe(state, cohort)
-    except KeyError as error:
-        raise CheckFailed(
-            f"{scheme} reads the reply {error} without listing it in `listens`."
-        ) from (None)
-    talks: dict[str, Callable[[], Any]] = {
-        "start": lambda: scheme.start(federation, stream(0, "start")),
-        "select": lambda: scheme.select(state, federation, Moment(), stream(0, "select")),
-    }
-    for where, talk in talks.items():
-        if _asks(talk(), trial):
-            _refused(UndeclaredSignal, talk(), trial.answer, frozenset(), f"{scheme}.{where}")
-            _refused(CannotAsk, talk(), None, scheme.asks, f"{scheme}.{where}")
-
-
-def check_answers(
-    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
-) -> None:
-    """A client that is silent (NaN, as transports fill in) or overflows is no reason to crash.
-
-    With some or all answers like that, a scheme chooses a cohort or says in one sentence why
-    it cannot.
-    """
-    if not scheme.asks:
-        raise NotApplicable("it asks nobody")
-    trial = Trial.of(scheme, federation, answer)
-    for what, value, step in SPOILT:
-
-        def spoilt(ask: Ask, value: float = value, step: int = step) -> Array:
-            rows = np.array(trial.answer(ask), dtype=np.float64)
-            rows[::step] = value
-            return rows
-
-        selector = Selector(scheme, federation, seed=1, ask=spoilt)
-        try:
-            for round in range(SETTLED):
-                cohort = selector.select()
-                _check_cohort(trial, round, cohort, None)
-                selector.observe(trial.replies(cohort))
-        except CheckFailed as error:
-            raise CheckFailed(f"Where {what}: {error}") from None
-        except FedcohortError:
-            continue  # refused in one sentence, which is fine
-        except Exception as error:
-            kind = type(error).__name__
-            raise CheckFailed(
-                f"{scheme}: where {what}, select() ends in {kind}: {error}"
-            ) from error
-
-
-def _asks(talk: Any, trial: Trial) -> bool:
-    heard: list[Ask] = []
-    converse(talk, trial.answer, trial.scheme.asks, lambda ask, rows: heard.append(ask))
-    return bool(heard)
-
-
-def _refused(
-    error: type[Exception], talk: Any, answer: Answer | None, declared: Any, who: str
-) -> None:
-    try:
-        converse(talk, answer, declared)
-    except error:
-        return
-    raise CheckFailed(f"{who} goes on although {error.__name__} should have stopped it.")
