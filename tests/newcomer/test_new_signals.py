@@ -15,17 +15,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedcohort import Federation, simulate
+from fedcohort import Federation, scheme, simulate
 from fedcohort.cli import app
-from fedcohort.cli.files import in_file
 from fedcohort.core.client import missing
 from fedcohort.core.errors import CheckFailed
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array
 from fedcohort.learning import LocalWork, Softmax
 from fedcohort.testing import check_scheme, run_check
-from fedcohort.theory.advice import Judge
-from fedcohort.theory.pilot import Known
+from fedcohort.theory import advise
 from fedcohort.theory.question_cost import bytes_of, rehearse
 
 FILES = sorted(
@@ -37,7 +35,7 @@ each_file = pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 
 
 def found(file: Path) -> type[Scheme[Any]]:
-    return in_file(str(file))
+    return type(scheme(str(file)))
 
 
 def command(*words: object) -> str:
@@ -87,11 +85,9 @@ def test_bench(file: Path) -> None:
 
 
 @each_file
-def test_what_its_questions_cost_is_known_before_training(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheme, federation = found(file)(m=2), Federation.from_sizes([10] * 40)
-    asked = rehearse(scheme, federation, 2)
+def test_what_its_questions_cost_is_known_before_training(file: Path) -> None:
+    chooser, federation = found(file)(m=2), Federation.from_sizes([10] * 40)
+    asked = rehearse(chooser, federation, 2)
     assert asked is not None
     (question,) = asked.round
     assert question.clients == 40
@@ -99,8 +95,8 @@ def test_what_its_questions_cost_is_known_before_training(
     models = 40 if question.signal.needs_model else 2
     total = bytes_of(asked.round, 2, 4000, classes=10)
     assert total == 40 * (16 + row) + (2 + models) * 4000
-    monkeypatch.setattr("fedcohort.theory.advice.schemes", lambda: {scheme.name: type(scheme)})
-    facts = Judge(Known(federation), 10, 1.0, 4000, {}).facts(scheme.name, 2)
+    advice = advise(federation, 2, model_bytes=4000, settings={str(file): {}})
+    facts = advice.row(str(file))
     assert facts.needs == f"{question.signal.name} of 40 clients a round"
     assert facts.bytes_per_round == total
 
@@ -108,15 +104,15 @@ def test_what_its_questions_cost_is_known_before_training(
 @each_file
 def test_flower(file: Path) -> None:
     flower = pytest.importorskip("fedcohort.flower")
-    scheme = found(file)(m=3)
-    trace = simulate(task(), scheme, rounds=3, seed=5, work=WORK)
-    client = flower.client_app(flower.task_client(task(), WORK), signals=scheme.asks)
-    strategy = flower.CohortStrategy(scheme, clients=N, seed=5)
+    chooser = scheme(str(file), m=3)
+    trace = simulate(task(), chooser, rounds=3, seed=5, work=WORK)
+    client = flower.client_app(flower.task_client(task(), WORK), signals=chooser.asks)
+    strategy = flower.CohortStrategy(chooser, clients=N, seed=5)
     grid = flower.InProcessGrid(client, N, raises=True)
     strategy.start(grid, flower.first_model(task(), 5), num_rounds=3)
     chosen = np.split(trace.cohort_clients, trace.cohort_ends[:-1])
     assert [c.clients.tolist() for c in strategy.cohorts] == [c.tolist() for c in chosen]
-    (signal,) = scheme.asks
+    (signal,) = chooser.asks
     assert strategy.ledger.disclosures()[signal.name] == signal.discloses
 
 

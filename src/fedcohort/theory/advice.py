@@ -162,7 +162,8 @@ def advise(
         Recommend only what works with it.
     settings
         Settings of schemes by name, such as ``{"poisson": {"cap": True}}``; ``m`` is that of
-        the advice, for schemes are compared at the same m.
+        the advice, for schemes are compared at the same m. A file of your own joins the table
+        by its path, ``{"./mine.py": {}}``.
     sweep
         Other values of m to look at; by default halves and doubles of m.
 
@@ -178,7 +179,7 @@ def advise(
     own = _checked_settings(settings or {}, m)
     spread = float(heterogeneity)
     judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation)
-    rows = [judge.facts(name, m) for name in SCHEMES]
+    rows = [judge.facts(name, m) for name in dict.fromkeys([*SCHEMES, *own])]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
     sum_squares = float(fed.importance @ fed.importance)
