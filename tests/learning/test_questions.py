@@ -13,7 +13,7 @@ from fedcohort.core.streams import stream
 from fedcohort.learning.work import LocalWork
 from fedcohort.schemes._groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
-from fedcohort.simulation.fleet import Fleet
+from fedcohort.simulation.clients import SimulatedClients
 
 
 def softmax() -> Softmax:
@@ -80,9 +80,9 @@ def test_tasks_without_features_say_so() -> None:
 
 def test_simulated_noise_can_be_repeated_and_differs_by_client() -> None:
     task = softmax()
-    fleet = Fleet(task, LocalWork(), 7, 0, np.zeros(task.dimension))
+    simulated = SimulatedClients(task, LocalWork(), 7, 0, np.zeros(task.dimension))
     ask = Ask(PRIVATE_LABEL_HISTOGRAM, np.array([0, 1]), {"epsilon": 0.5})
-    first, second = fleet.answer(ask), fleet.answer(ask)
+    first, second = simulated.answer(ask), simulated.answer(ask)
     assert np.array_equal(first, second)
     noise = first - task.label_histograms[:2]
     assert noise.any()
@@ -91,13 +91,13 @@ def test_simulated_noise_can_be_repeated_and_differs_by_client() -> None:
 
 def test_a_client_tells_all_it_is_asked() -> None:
     task = softmax()
-    fleet = Fleet(task, LocalWork(), 0, 0, np.zeros(task.dimension))
+    simulated = SimulatedClients(task, LocalWork(), 0, 0, np.zeros(task.dimension))
     everything = Signal(
         "everything",
         "all of it",
         lambda client, batch: [client.loss(), client.loss(batch), client.feature_counts(2).sum()],
     )
-    told = fleet.answer(Ask(everything, np.array([1]), {"batch": 5}))
+    told = simulated.answer(Ask(everything, np.array([1]), {"batch": 5}))
     assert np.allclose(told, [[np.log(3), np.log(3), 40 * 4]])
 
 

@@ -30,7 +30,7 @@ from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling
 from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
-from fedcohort.simulation.fleet import Fleet
+from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.private_twin import report_size
 from fedcohort.testing.claims import check_even_over_samples
 from helpers.twins import gradient_sum, samples_of
@@ -136,9 +136,9 @@ def test_given_the_total_every_client_counts_for_its_share(available: list[int] 
 def test_a_client_sends_the_sum_of_the_gradients_of_its_samples() -> None:
     task = small_task()
     theta = np.random.default_rng(1).standard_normal(task.dimension)
-    fleet = Fleet(task, ONE_STEP, seed=5, round=2, theta=theta)
+    simulated = SimulatedClients(task, ONE_STEP, seed=5, round=2, theta=theta)
     cohort = Cohort.of(np.arange(4), 0.1, data_rate=0.3, per_sample=True)
-    sums, counted = fleet.sent(cohort)
+    sums, counted = simulated.sent(cohort)
     numbers = []
     for i in range(4):
         x, y = samples_of(task, i)
@@ -154,10 +154,10 @@ def test_a_client_sends_the_sum_of_the_gradients_of_its_samples() -> None:
 def test_more_steps_count_once_per_sample_too() -> None:
     task = small_task()
     theta, work = np.zeros(task.dimension), LocalWork(steps=3, batch=2, lr=0.5)
-    fleet = Fleet(task, work, seed=5, round=0, theta=theta)
+    simulated = SimulatedClients(task, work, seed=5, round=0, theta=theta)
     cohort = Cohort.of(np.arange(4), 0.1, data_rate=0.5, per_sample=True)
-    sums, counted = fleet.sent(cohort)
-    means = fleet.updates(np.arange(4), 0.5)
+    sums, counted = simulated.sent(cohort)
+    means = simulated.updates(np.arange(4), 0.5)
     np.testing.assert_allclose(0.1 * sums, counted.weights[:, None] * means, atol=1e-14)
 
 
@@ -253,8 +253,8 @@ def test_simulated_answers_come_from_the_seeded_twin() -> None:
     task = Quadratic([[1.0]] * 4, sizes=sizes)
     built = scheme("fedsampling", K=5, M=50, when_imprecise="accept")
     selector = Selector(built, Federation.from_sizes(sizes), seed=9)
-    fleet = Fleet(task, ONE_STEP, 9, 0, np.zeros(1))
-    state = selector.start(fleet.answer)
+    simulated = SimulatedClients(task, ONE_STEP, 9, 0, np.zeros(1))
+    state = selector.start(simulated.answer)
     wanted = [
         report_size(stream(9, "private-size", 0, i), size, built.report)
         for i, size in enumerate(sizes)
@@ -266,10 +266,10 @@ def test_only_the_available_are_added_up() -> None:
     task = Quadratic([[1.0]] * 40, sizes=[20] * 40)
     built = scheme("fedsampling", K=50, M=40, when_imprecise="accept")
     selector = Selector(built, Federation.from_sizes(task.sizes), seed=1)
-    fleet = Fleet(task, ONE_STEP, 1, 0, np.zeros(1))
-    answers = selector.start(fleet.answer).private
+    simulated = SimulatedClients(task, ONE_STEP, 1, 0, np.zeros(1))
+    answers = selector.start(simulated.answer).private
     for here in (range(0, 40, 2), range(10)):
-        cohort = selector.select(list(here), fleet.answer)
+        cohort = selector.select(list(here), simulated.answer)
         report = SizeReport(40, 3.0)
         estimate = estimate_total(answers[list(here)], report, when_imprecise="accept")
         assert cohort.data_rate == pytest.approx(min(1.0, 50 / estimate.usable))
@@ -332,8 +332,8 @@ def test_80_81_epsilon_and_threshold(name: str, value: object) -> None:
 
 def test_89_nobody_draws_a_sample() -> None:
     task = Quadratic([[1.0]] * 3, sizes=[1, 1, 1])
-    fleet = Fleet(task, ONE_STEP, seed=0, round=0, theta=np.zeros(1))
-    sums, counted = fleet.sent(Cohort.of(np.arange(3), 1.0, data_rate=1e-9, per_sample=True))
+    simulated = SimulatedClients(task, ONE_STEP, seed=0, round=0, theta=np.zeros(1))
+    sums, counted = simulated.sent(Cohort.of(np.arange(3), 1.0, data_rate=1e-9, per_sample=True))
     np.testing.assert_array_equal(sums, np.zeros((3, 1)))
     np.testing.assert_array_equal(counted.weights, np.zeros(3))
 

@@ -19,7 +19,7 @@ from fedcohort.maths.noise import noisy_counts
 from fedcohort.schemes import _groups as module
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.simulation import Softmax
-from fedcohort.simulation.fleet import Fleet
+from fedcohort.simulation.clients import SimulatedClients
 
 METHODS = ("optics", "dbscan", "kmedoids")
 
@@ -200,19 +200,19 @@ def task() -> Softmax:
 @pytest.mark.parametrize("summary", ["labels", "features"])
 def test_noise_is_asked_for_by_name_and_price(summary: str) -> None:
     how = grouping("dbscan", summary=summary, epsilon=2.0)
-    fleet = Fleet(task(), LocalWork(), 0, 0, np.zeros(task().dimension))
+    simulated = SimulatedClients(task(), LocalWork(), 0, 0, np.zeros(task().dimension))
     heard: list[Ask] = []
 
     def answer(ask: Ask) -> Any:
         heard.append(ask)
-        return fleet.answer(ask)
+        return simulated.answer(ask)
 
     federation = Federation.from_sizes(task().sizes)
     found = converse(how.formed(federation), answer, frozenset(SUMMARIES.values()))
     assert heard[0].settings["epsilon"] == 2.0
     assert heard[0].signal.name.startswith("private_")
     assert found.summaries.min() >= 0  # clipped by the server
-    true = fleet.answer(
+    true = simulated.answer(
         Ask(
             SUMMARIES[summary, False],
             np.arange(24),

@@ -42,8 +42,8 @@ from fedcohort.server.rounds import (
     run_round,
 )
 from fedcohort.simulation.availability import Always, Availability
+from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.failing import DropOuts
-from fedcohort.simulation.fleet import Fleet
 from fedcohort.trace import Trace, versions
 
 EVALUATED_AT_ONCE = 16
@@ -138,7 +138,7 @@ def check_rounds(name: str, value: object) -> None:
 class SimulatedCarrier(Carrier):
     """Clients of a task in one round: they answer at once, and train when they are folded."""
 
-    fleet: Fleet
+    clients: SimulatedClients
     scheme: Scheme[Any]
     up: Ints | None
     """Who answers of those who are invited; None for everyone."""
@@ -148,7 +148,7 @@ class SimulatedCarrier(Carrier):
     name: ClassVar[str] = "the simulator"
 
     def ask(self, ask: Ask) -> Array:
-        return self.fleet.answer(ask)
+        return self.clients.answer(ask)
 
     def chosen(self, selection: Selection) -> None:
         self.law, self.chosen_at = selection.law, time.perf_counter()
@@ -158,9 +158,9 @@ class SimulatedCarrier(Carrier):
         return Arrived(asked if self.up is None else np.intersect1d(asked, self.up))
 
     def answers(self, fold: Fold) -> Iterator[Block]:
-        cohort, fleet = fold.cohort, self.fleet
+        cohort, clients = fold.cohort, self.clients
         signals = [signal for signal in self.scheme.listens if signal != UPDATE]
-        for some in blocks(cohort.clients, 8 * fleet.task.dimension, BLOCK_BYTES):
+        for some in blocks(cohort.clients, 8 * clients.task.dimension, BLOCK_BYTES):
             part = replace(
                 cohort,
                 clients=cohort.clients[some],
@@ -168,16 +168,16 @@ class SimulatedCarrier(Carrier):
                 draws=cohort.draws[some],
                 reserve=None,
             )
-            updates, counted = fleet.sent(part)
+            updates, counted = clients.sent(part)
             if not np.isfinite(updates).all():
                 raise BadInput(
-                    f"Training diverged in round {fleet.round} ({self.scheme.name}): an update is "
-                    "not finite. Lower 'lr' or 'eta_g'."
+                    f"Training diverged in round {clients.round} ({self.scheme.name}): an update "
+                    "is not finite. Lower 'lr' or 'eta_g'."
                 )
-            heard = {signal.name: fleet.answer(Ask(signal, part.clients)) for signal in signals}
+            heard = {signal.name: clients.answer(Ask(signal, part.clients)) for signal in signals}
             weighed = counted.weights if cohort.per_sample else None
             yield Block(part.clients, updates, heard, {}, weighed)
-            fleet.forget(part.clients)
+            clients.forget(part.clients)
 
 
 @dataclass
@@ -205,12 +205,12 @@ class Simulation:
         there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
         moment = moment_of(state, there, latency)
-        fleet = Fleet(self.task, self.work, setup.seed, round, state.theta)
+        clients = SimulatedClients(self.task, self.work, setup.seed, round, state.theta)
         up = None
         if self.dropouts is not None:
             silence = stream(setup.seed, "dropouts", round)
             up = self.dropouts.answering.available(n, round, silence)
-        carrier = SimulatedCarrier(fleet, setup.scheme, up)
+        carrier = SimulatedCarrier(clients, setup.scheme, up)
         self.state, record = run_round(setup, state, moment, carrier, self.ledger)
         self.law = carrier.law
         took = carrier.chosen_at - started, time.perf_counter() - carrier.chosen_at

@@ -13,8 +13,8 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
+from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import federation_of
-from fedcohort.simulation.fleet import Fleet
 from fedcohort.theory.skew import Skew, objective_gap, selection_skew
 
 ALONE = LocalWork(steps=200, batch=None, lr=0.1)
@@ -71,8 +71,8 @@ def skew_on(
     reached = best + task.updates(best, everyone, alone, rngs)
     own = np.array([task.losses(theta, np.array([i]))[0] for i, theta in enumerate(reached)])
     local = np.fmin(losses.min(axis=0), own)  # a client that diverged keeps what it had
-    fleet = Fleet(task, alone, seed, 0, best)
+    clients = SimulatedClients(task, alone, seed, 0, best)
     skew = selection_skew(
-        scheme, federation, losses, local, answer=fleet.answer, draws=draws, seed=seed
+        scheme, federation, losses, local, answer=clients.answer, draws=draws, seed=seed
     )
     return SkewOnTask(objective_gap(federation.importance, losses[-1], local), skew, local)
