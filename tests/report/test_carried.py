@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from fedcohort.core.errors import BadCheckpoint, BadInput
 from fedcohort.core.files import exclusive
 from fedcohort.report import combined, facts, figures, figures_answers, measures, page, story
 from fedcohort.report.combine import parts
+from fedcohort.schemes.uniform import Uniform
 from fedcohort.server.history import LOCK, History
 from fedcohort.simulation import Quadratic
 from helpers.carried import leave
@@ -165,6 +166,21 @@ def test_disclosures_are_those_of_the_run_and_not_of_the_registry(make) -> None:
     table = facts.disclosures(Comparison((trace,), {}))
     assert table.to_numpy().tolist() == [["mine", *told[0]]]
     assert "how full it is" in page.page(Comparison((trace,), {}))
+
+
+@dataclass(frozen=True)
+class Foreign(Uniform):
+    """A scheme as somebody else's file holds it: no registry knows it."""
+
+    name = "foreign"
+
+
+def test_a_scheme_of_ones_own_is_among_what_the_server_learns() -> None:
+    task = Quadratic(np.eye(4), sizes=[1, 2, 3, 4])
+    found = compare(task, [Foreign(m=2), "pow-d:m=2,d=3"], rounds=2, seeds=1, jobs=1)
+    told = facts.disclosures(found).groupby("scheme")["what"].apply(list)
+    assert told["foreign"] == ["size", "participation", "update"]
+    assert told["pow-d"] == ["size", "loss", "participation", "update"]
 
 
 def test_folders_that_differ_in_their_seed_are_runs_of_one_scheme(tmp_path: Path) -> None:

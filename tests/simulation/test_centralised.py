@@ -48,6 +48,8 @@ def test_it_is_no_scheme_and_nobody_takes_part(digits: Softmax) -> None:
     assert (trace.scheme, trace.label) == ("centralised", "centralised")
     assert trace.messages.sum() == trace.bytes_up.sum() == len(trace.cohort_clients) == 0
     assert [row["discloses"] for row in trace.ledger] == ["all data"]
+    assert [told.discloses for told in trace.disclosures] == ["all data"]
+    assert not trace.invited.any()
     np.testing.assert_array_equal(trace.sizes, digits.sizes)
     assert len(trace.client_losses) == len(digits.sizes)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from fedcohort.core import journal
-from fedcohort.core.files import exclusive, sync_directory
-
-__all__ = ["Journal", "exclusive", "sync_directory"]
 
 
 class Journal(journal.Journal):

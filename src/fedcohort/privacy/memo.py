@@ -16,7 +16,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedcohort.core.errors import BadCheckpoint
-from fedcohort.privacy.journal import Journal, sync_directory
+from fedcohort.core.files import sync_directory
+from fedcohort.privacy.journal import Journal
 
 
 class Memo:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
@@ -81,6 +82,8 @@ def _without_clients(trace: Trace, task: Task) -> Trace:
     return replace(
         trace,
         ledger=({**row, "discloses": "all data", "epsilon": None},),
+        disclosures=(Disclosure("data", "beforehand", "all data"),),
+        invited=nothing,
         messages=nothing,
         bytes_down=nothing,
         bytes_up=nothing,
