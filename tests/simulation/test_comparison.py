@@ -154,6 +154,15 @@ def test_the_data_of_a_classifier_are_in_its_fingerprint() -> None:
     assert len({each.fingerprint() for each in (same, *others)}) == 3
 
 
+def test_runs_of_another_version_are_not_shown_for_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run")
+    monkeypatch.setattr("fedcohort.__version__", "99.0")
+    with pytest.raises(BadInput, match=r"made with version = \d.*, now it is 99\.0; take another"):
+        run(tmp_path / "run")
+
+
 def test_a_folder_of_an_older_version_is_told_by_its_words(tmp_path: Path) -> None:
     known = tmp_path / "run" / "settings.json"
     run(tmp_path / "run", settings={"problem": "digits"})

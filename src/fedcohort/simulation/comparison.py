@@ -192,7 +192,9 @@ def compare(
     place = None if folder is None else Path(folder)
     done: dict[tuple[str, int], Trace] = {}
     if place is not None:
-        facts[FINGERPRINT] = task.fingerprint()
+        from fedcohort import __version__  # which imports this module
+
+        facts |= {FINGERPRINT: task.fingerprint(), "version": __version__}
         agreed(place, facts)  # another comparison is refused before anything is computed
         done = _already_there(place, units)
     missing = [unit for unit in units if unit not in done]
