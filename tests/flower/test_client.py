@@ -238,6 +238,23 @@ def test_what_a_scheme_listens_to_comes_with_the_update() -> None:
     assert strategy.cohorts[-1].clients.tolist() == [4, 5]  # after all had their turn
 
 
+def test_what_is_told_of_an_update_is_told_of_the_one_that_was_sent() -> None:
+    steps = iter([3.0, 4.0])  # whoever trains again finds another one
+    app = flower.client_app(size=lambda context: 10)
+
+    @app.train()
+    def train(message: Message, context) -> Message:
+        theta = message.content["arrays"]["theta"].numpy() + next(steps)
+        return Message(RecordDict({"arrays": wire.to_record({"theta": theta})}), reply_to=message)
+
+    grid = flower.InProcessGrid(app, 1, raises=True)
+    config = ConfigRecord({wire.LISTENS: [UPDATE_NORM.name]})
+    content = RecordDict({wire.ARRAYS: MODEL, wire.CONFIG: config})
+    (reply,) = grid.send_and_receive([Message(content, next(iter(grid.contexts)), "train")])
+    assert reply.content["arrays"]["theta"].numpy() == 3.0
+    assert told(reply, UPDATE_NORM.name) == 3.0
+
+
 def test_an_app_without_any_training_says_so() -> None:
     grid = flower.InProcessGrid(flower.client_app(size=lambda context: 1), N, raises=True)
     with pytest.raises(BadInput, match="trains by a method update"):

@@ -163,10 +163,10 @@ class CohortClientApp(ClientApp):
             heard = {name: self._measured(name, client, {}) for name in listens}
             reply.content[wire.ANSWER] = wire.to_record(heard)
         if work.per_sample:
-            number = len(work.participants(client.size))
+            number, change = len(work.participants(client.size)), client.change()
             reply.content.pop(wire.ARRAYS, None)
             reply.content[wire.CHANGE] = wire.to_record(
-                {name: array * array.dtype.type(number) for name, array in client.change().items()}
+                {name: array * array.dtype.type(number) for name, array in change.items()}
             )
             _hide_numbers(reply.content)
         return reply

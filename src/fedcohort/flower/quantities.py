@@ -39,6 +39,7 @@ class FlowerClient(Client):
         self._message, self._context, self._app = message, context, app
         self._questions = 0
         self._change: Model | None = None
+        self._reply: Message | None = None
 
     def fact(self, name: str) -> Any:
         """What the object has under a name; if nothing, a sentence for the server to quote."""
@@ -78,10 +79,12 @@ class FlowerClient(Client):
         return self._change
 
     def has_trained(self, reply: Message) -> None:
-        """Take the change from a reply to training, so that nobody trains twice."""
-        self._change = change_of(reply.content, self.model)
+        """The change is that of a reply to training: nobody trains twice."""
+        self._reply = reply
 
     def _trained(self) -> Model:
+        if self._reply is not None:
+            return change_of(self._reply.content, self.model)
         if hasattr(self.local, "update"):
             change: Model = self.local.update(self.model, self.work)
             return change
