@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test test-flower test-slow check format bench screenshot clean
+.PHONY: demo test test-flower test-slow test-parity check format bench screenshot clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -31,7 +31,10 @@ test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: R
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m flower tests/flower
 
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity'
+
+test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; about an hour
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m parity tests/flower
 
 check: $(VENV)/.installed-dev  ## lint, format, types
 	$(BIN)/ruff check

@@ -1,4 +1,7 @@
-"""The same seed gives the same cohorts, weights and model in the simulator and on Flower."""
+"""The same seed gives the same cohorts in the simulator and on Flower.
+
+Weights and models are the same up to rounding: see helpers/parity.py for how far, and why.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,13 @@ from fedcohort.simulation.failing import DropOuts
 
 pytest.importorskip("flwr")
 from fedcohort import flower
+from helpers import parity
 
 N, ROUNDS, SEED = 12, 5, 11
 WORK = LocalWork(steps=3, batch=8, lr=0.1)
 SILENT = (1, 5, 8, 10)
 QUICK = flower.Limits(population=0.2, poll=0.01)
 PRIVATE = {"fedsampling"}  # clients draw from entropy of their own, which no seed repeats
-SETTINGS = {
-    "fedsampling": {"K": 60, "mechanism": "exact"},
-    "fedsampling-naive": {"rate": 0.5},
-    "poisson": {"cap": True},
-}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def task() -> Softmax:
 def of_size(name: str) -> fedcohort.Scheme:
     """A scheme for twelve clients, whatever its parameters are."""
     cls = fedcohort.schemes.schemes()[name]
-    settings: dict[str, object] = dict(SETTINGS.get(name, {}))
+    settings: dict[str, object] = dict(parity.SETTINGS.get(name, {}))
     fields = cls.__dataclass_fields__
     for key, value in {"m": 4, "d": 6}.items():
         if key in fields:
@@ -55,18 +54,29 @@ def played(task: Softmax, scheme: fedcohort.Scheme, kind=flower.InProcessGrid, *
     return strategy, result.arrays["theta"].numpy()
 
 
+@pytest.mark.parametrize("dtype", parity.TOLERANCE)
 @pytest.mark.parametrize("name", sorted(fedcohort.schemes.schemes()))
-def test_a_scheme_picks_the_same_cohorts_with_the_same_weights(name: str, task: Softmax) -> None:
-    scheme = of_size(name)
-    trace = fedcohort.simulate(task, scheme, rounds=ROUNDS, seed=SEED, work=WORK)
-    strategy, theta = played(task, scheme)
-    for round, cohort in enumerate(strategy.cohorts):
-        expected = trace.cohort(round)
-        np.testing.assert_array_equal(cohort.clients, expected.clients)
-        np.testing.assert_array_equal(cohort.draws, expected.draws)
-        if not cohort.per_sample:  # the trace shows what those came to count for
-            np.testing.assert_array_equal(cohort.weights, expected.weights)
-    np.testing.assert_array_equal(theta, trace.model)
+def test_a_scheme_picks_the_same_cohorts_with_the_same_weights(name: str, dtype: str) -> None:
+    for seed in (3, SEED):
+        found = parity.difference(name, seed, parity.SIZES["small"], dtype)
+        assert found.within(parity.TOLERANCE[dtype]), found
+
+
+@pytest.mark.filterwarnings("ignore:haccs. the groups of optics are doubtful")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("clients", "m"), [(10, 4), (20, 5)])
+def test_haccs_picks_the_same_cohorts_on_the_digits(seed: int, clients: int, m: int) -> None:
+    """Its weights sum to 1/2, where a draw once hung on the last digit of a loss."""
+    found = parity.on_digits(seed, clients, m)
+    assert found.within(parity.TOLERANCE["float32"]), found
+
+
+def test_a_difference_is_seen() -> None:
+    one = parity.Difference(-1, 0.0, 1e-6)
+    assert one.within(1e-5)
+    assert not one.within(1e-12)
+    assert not parity.Difference(3, 0.0, 0.0).within(1.0)
+    assert parity.apart(np.array([1.0, 2.0]), np.array([1.0, 4.0])) == 0.5
 
 
 class Silent(flower.InProcessGrid):

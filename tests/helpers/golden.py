@@ -29,6 +29,8 @@ from fedcohort.simulation.failing import DropOuts
 
 FILE = Path(__file__).parent.parent / "golden_rounds.json"
 N, ROUNDS, SEED = 12, 4, 0
+TOLERANCE = 1e-9
+"""Of weights and models, relative to the largest of a vector: processors round differently."""
 WORK = LocalWork(steps=2, batch=5, lr=0.2)
 SILENT = (1, 5, 8)
 QUICK = flower.Limits(population=0.2, poll=0.01)
@@ -135,6 +137,18 @@ def cases() -> Iterator[tuple[str, Callable[[], Played]]]:
                 yield f"simulator {tail}", partial(simulated, name, how, dropping)
                 if not (dropping and name in WITHOUT_SILENT):
                     yield f"flower {tail}", partial(on_flower, name, how, dropping)
+
+
+def agrees(now: Played, then: dict[str, Any]) -> bool:
+    """Whether a run is what was recorded: clients and draws exactly."""
+    plain = now.plain()
+    exact = all(plain[key] == then[key] for key in ("clients", "draws"))
+    return exact and all(map(_close, [*now.weights, now.model], [*then["weights"], then["model"]]))
+
+
+def _close(now: Any, then: list[float]) -> bool:
+    scale = float(np.abs(then).max(initial=0.0))
+    return now.shape == np.shape(then) and bool(np.all(np.abs(now - then) <= TOLERANCE * scale))
 
 
 def record(file: Path) -> None:
