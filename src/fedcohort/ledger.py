@@ -16,7 +16,7 @@ from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16
 """What a question itself weighs: the round and the number of the signal."""
-TRAINING = "training"
+TRAINING, GREETING = "training", "greeting"
 
 
 class Entry(NamedTuple):
@@ -64,19 +64,32 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
     _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
 
+    def greeted(self, clients: int, heard: int, up: int, sizes: bool) -> None:
+        """Book who was asked for its name (and size) and how many bytes came back."""
+        says = "the client's name" + " and number of samples" * sizes
+        down = clients * REQUEST_BYTES
+        self._book(Entry(-1, GREETING, clients, clients + heard, down, up, says))
+
     def asked(
-        self, round: int, ask: Ask, answers: Array, sent: Ints | None = None, heard: int = -1
+        self,
+        round: int,
+        ask: Ask,
+        answers: Array,
+        sent: Ints | None = None,
+        heard: int = -1,
+        models: int | None = None,
     ) -> None:
         """Book a question and its answers.
 
         ``sent`` has a client for every message that went out, where that were not the clients
         asked (one was asked again, one was not there); ``heard`` is the number of answers, all
-        by default.
+        by default; ``models`` how many copies of the model went out, one for every client that
+        does not have it yet by default.
         """
         clients = ask.clients if sent is None else sent
         down = len(clients) * REQUEST_BYTES
         if ask.signal.needs_model:
-            down += self._models(round, clients)
+            down += self._models(round, clients, models)
         up = _answer_bytes(ask.signal, np.asarray(answers), heard)
         epsilon = ask.settings.get("epsilon")
         spent = None if epsilon is None else float(epsilon)
@@ -101,21 +114,25 @@ class Ledger:
         listens: frozenset[Signal] = frozenset(),
         heard: int = -1,
         extra: tuple[int, int] = (0, 0),
+        models: int | None = None,
     ) -> None:
         """Book a round of training: the model down, the update up.
 
         ``clients`` has one for every invitation, ``heard`` is how many answered (all by
-        default), ``extra`` what a local algorithm sends to and from each beside the model.
+        default), ``extra`` what a local algorithm sends to and from each beside the model;
+        ``models`` as for `asked`.
         """
         back = len(clients) if heard < 0 else heard
         update = self.model_bytes if self.update_bytes is None else self.update_bytes
-        down = self._models(round, clients) + len(clients) * extra[0]
+        down = self._models(round, clients, models) + len(clients) * extra[0]
         up = back * (update + extra[1])
         k = len(clients)
         self._book(Entry(round, TRAINING, k, k + back, down, up, _told(listens)))
 
-    def _models(self, round: int, clients: Ints) -> int:
+    def _models(self, round: int, clients: Ints, models: int | None) -> int:
         """The bytes of the model for those of the clients that do not have it yet."""
+        if models is not None:
+            return models * self.model_bytes
         have = self._have_model[1] if self._have_model[0] == round else self._have_model[1][:0]
         new = np.setdiff1d(clients, have) if len(have) else np.unique(clients)
         self._have_model = (round, np.concatenate([have, new]) if len(have) else new)

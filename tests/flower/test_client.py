@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,7 +156,8 @@ def test_a_scheme_of_ones_own_goes_on_after_a_crash(tmp_path) -> None:
 
 
 def test_a_client_answers_only_what_it_agrees_to() -> None:
-    shy = flower.client_app(Phone, signals=[BATTERY], policy=ClientPolicy(answers={"size"}))
+    discretion = flower.Discretion(answers={"size"})
+    shy = flower.client_app(Phone, signals=[BATTERY], discretion=discretion)
     grid = flower.InProcessGrid(shy, 1, raises=True)
     assert told(ask(grid, "size"), "size") == 10
     with pytest.raises(PolicyRefused, match=r"allows the signals \['size'\]"):
@@ -181,7 +181,7 @@ def test_who_cannot_answer_what_a_scheme_must_know_beforehand_is_left_out() -> N
         return flower.client_app(Labelled if number != 3 else Phone)
 
     strategy, _ = run(flower.InProcessGrid(some, N), fedcohort.scheme("target", m=2))
-    assert strategy.session.selector.federation.ids == (0, 1, 2, 4, 5)
+    assert strategy.session.state.federation.ids == (0, 1, 2, 4, 5)
 
 
 # -- an app that was there before ------------------------------------------------------------
@@ -306,15 +306,15 @@ def test_where_answers_count_per_sample_the_number_is_not_sent() -> None:
 # -- privacy ---------------------------------------------------------------------------------
 
 
-def discreet(folder, **policy: Any) -> ClientPolicy:
-    def place(context) -> Path:
-        return folder / str(context.node_config["partition-id"])
-
-    return ClientPolicy(folder=place, **policy)
+def discreet(folder, **policy: Any):
+    return flower.Discretion(
+        folder=lambda context: folder / str(context.node_config["partition-id"]),
+        policy=ClientPolicy(**policy),
+    )
 
 
 def private_app(folder) -> ClientApp:
-    return flower.client_app(flower.task_client(task(), WORK), policy=discreet(folder))
+    return flower.client_app(flower.task_client(task(), WORK), discretion=discreet(folder))
 
 
 SAMPLING = fedcohort.scheme("fedsampling", K=100, M=300, epsilon=3.0, when_imprecise="accept")
@@ -329,7 +329,7 @@ def test_a_private_size_is_answered_once_and_accounted(tmp_path) -> None:
     again, _ = run(
         flower.InProcessGrid(private_app(tmp_path), N), SAMPLING, rounds=4, importance="equal"
     )
-    state = [s.session.selector.start().private.tolist() for s in (first, again)]
+    state = [s.session.state.scheme.private.tolist() for s in (first, again)]
     assert state[0] == state[1]  # the same answers, at no further cost
     assert [PrivateSize(tmp_path / str(i)).spent for i in range(N)] == [3.0] * N
     assert [told.what for told in first.disclosures()][:1] == ["private_size"]
@@ -367,7 +367,7 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
         label_counts = np.array([1000, 2000])
 
     app = flower.client_app(
-        lambda context: Local(), signals=[NOISY], policy=discreet(tmp_path, ceiling=1.0)
+        lambda context: Local(), signals=[NOISY], discretion=discreet(tmp_path, ceiling=1.0)
     )
     grid = flower.InProcessGrid(app, 1, raises=True)
     first = told(ask(grid, "noisy_labels", epsilon=0.5), "noisy_labels")
@@ -383,25 +383,12 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
 
 
 def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
-    """Whatever the base class of `core` names, a deployed client has."""
-    from fedcohort.core.client import Client
-    from fedcohort.flower import quantities as module
+    """Whatever the protocol of `core` names, a deployed client has."""
+    from fedcohort.core.conversation import Client
+    from fedcohort.flower import client as module
 
     wanted = {name for name in vars(Client) if not name.startswith("_")}
     holders = [cls for cls in vars(module).values() if hasattr(cls, "private_size")]
     assert holders
     for cls in holders:
         assert wanted <= set(dir(cls)), wanted - set(dir(cls))
-        offered = {name.removeprefix("offer_") for name in dir(cls) if name.startswith("offer_")}
-        facts = {"fact", "lacks", "quantity", "state", "who"}
-        if cls is not Client:
-            assert wanted - facts <= offered
-
-
-def test_the_old_name_of_a_policy_says_so(tmp_path) -> None:
-    with pytest.warns(DeprecationWarning, match="has become fedcohort.privacy.ClientPolicy"):
-        old = flower.Discretion({"size"}, policy=ClientPolicy(ceiling=2.0), fresh="every-round")
-    assert old == ClientPolicy(ceiling=2.0, answers={"size"}, fresh="every-round")
-    with pytest.warns(DeprecationWarning, match=r"client_app\(policy="):
-        app = flower.client_app(Phone, discretion=old)
-    assert app.policy is old

@@ -113,12 +113,14 @@ def test_a_server_that_is_killed_with_new_clients_goes_on_with_them(tmp_path) ->
     rounds(first, arrays, range(1, 7), killed=4)
     again, arrays = began(tmp_path)
     session = again.session
-    assert session.selector.round == 3
-    assert len(session.attendance.asked) == len(session.selector.federation) == N
+    assert session.state.round == 3
+    assert len(session.state.attendance.asked) == len(session.state.federation) == N
     rounds(again, arrays, range(4, 7))
     assert again.cohorts == whole.cohorts[3:]
-    np.testing.assert_array_equal(session.theta, whole.session.theta)
-    np.testing.assert_array_equal(session.attendance.asked, whole.session.attendance.asked)
+    np.testing.assert_array_equal(session.state.theta, whole.session.state.theta)
+    np.testing.assert_array_equal(
+        session.state.attendance.asked, whole.session.state.attendance.asked
+    )
 
 
 @pytest.mark.parametrize("name", ["clustered-size", "clustered-similarity"])
@@ -129,7 +131,7 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
     scheme = fedcohort.scheme(name, m=3)
     whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, estimator=Memory())
     real = store.save
-    for at in range(1, 12):  # 2 writes at the beginning, 3 in every round
+    for at in range(1, 9):  # 1 write at the beginning, 1 when the scheme begins, 2 a round
         left = [at]
 
         def save(*args, left=left):
@@ -153,7 +155,9 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
 def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
     scheme = fedcohort.scheme("clustered-similarity", m=3)
     strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
-    assert strategy.session.memory.latest is strategy.session.selector.latest()
+    assert strategy.session.state.aggregator.latest is strategy.scheme.latest(
+        strategy.session.state.scheme
+    )
     with np.load(tmp_path / f"model-{ROUNDS:06d}.npz") as model:
         assert model["memory.latest.kept"].size == 0
     with np.load(tmp_path / "selector.npz") as selector:
@@ -168,7 +172,7 @@ def test_a_cohort_that_was_written_down_is_not_drawn_again(tmp_path) -> None:
     arrays = flower.first_model(task(), 3)
     strategy.session.resumed(arrays)
     list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
-    chosen = strategy.session.selector.pending
+    chosen = strategy.session.selection.cohort
     asked = Counting(app(), N)
     again, _ = play(asked, scheme, rounds=1, folder=tmp_path)
     assert again.cohorts[0] == chosen

@@ -99,7 +99,10 @@ def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softma
     trace = fedcohort.simulate(task, scheme, dropouts=failing, **settings)
     options = {"dropouts": rule, "estimator": how, "quorum": 0.3, "limits": QUICK}
     strategy, theta = played(task, scheme, Silent, **options)
-    assert strategy.session.attendance.asked.sum() > strategy.session.attendance.answered.sum()
+    assert (
+        strategy.session.state.attendance.asked.sum()
+        > strategy.session.state.attendance.answered.sum()
+    )
     for round in np.flatnonzero(trace.distinct):  # the others are void
         np.testing.assert_array_equal(strategy.cohorts[round].clients, trace.cohort(round).clients)
     # Not to the last bit: clients that train together are summed in another order.

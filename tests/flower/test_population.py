@@ -136,7 +136,7 @@ def test_a_size_that_cannot_be_is_rejected(size: float) -> None:
         return client
 
     strategy, _ = play(flower.InProcessGrid(odd, N), clients=N - 1, rounds=1)
-    assert len(strategy.session.selector.federation) == N - 1
+    assert len(strategy.session.state.federation) == N - 1
     assert set(strategy.gate.summary()) <= {"out_of_range", "wrong_type", "not_finite"}
 
 
@@ -164,7 +164,7 @@ def rounds_with(grid: Coming, hidden: list[set[int]], **options):
 def test_clients_come_leave_and_come_back() -> None:
     grid = Coming(app(), 4)
     strategy = rounds_with(grid, [{3}, {3}, set(), {0}, set()])
-    ids = [strategy.session.selector.federation.ids[i] for i in strategy.cohorts[2].clients]
+    ids = [strategy.session.state.federation.ids[i] for i in strategy.cohorts[2].clients]
     assert [len(cohort) for cohort in strategy.cohorts] == [3, 3, 4, 3, 4]
     assert ids == [0, 1, 2, 3]
     strategy = rounds_with(Coming(app(), 4), [{3}, set()], newcomers=False)
@@ -183,7 +183,7 @@ def test_a_client_that_comes_back_under_another_node_id_is_recognised() -> None:
         for table in (grid.contexts, grid.apps, grid.partition):
             table[new] = table.pop(old)
     assert [len(cohort) for cohort in strategy.cohorts] == [4, 4]
-    assert len(strategy.session.selector.federation) == 4
+    assert len(strategy.session.state.federation) == 4
 
 
 class Named(flower.InProcessGrid):
@@ -199,7 +199,7 @@ class Named(flower.InProcessGrid):
 @pytest.mark.parametrize("importance", ["size", "equal"])
 def test_a_node_may_be_known_by_the_name_it_was_registered_under(importance: str) -> None:
     strategy, _ = play(Named(app(), N), identity="name", importance=importance)
-    federation = strategy.session.selector.federation
+    federation = strategy.session.state.federation
     assert list(federation.ids) == [f"node-{i}" for i in range(2, 10)]
     if importance == "size":
         assert federation.sizes.tolist() == list(range(80, 0, -10))
@@ -214,8 +214,8 @@ def test_below_the_quorum_a_round_is_void_and_three_are_an_error() -> None:
     with pytest.raises(TooFewClients, match="3 rounds in a row"):
         strategy.start(grid, flower.first_model(task(), 3), num_rounds=9)
     assert strategy.void == 3
-    assert strategy.session.theta.tolist() == [0.0, 0.0]
-    assert strategy.session.selector.round == 3
+    assert strategy.session.state.theta.tolist() == [0.0, 0.0]
+    assert strategy.session.state.round == 3
 
 
 @pytest.mark.parametrize("newcomers", [True, False])
@@ -290,10 +290,10 @@ def test_void_rounds_with_memory_are_those_of_the_simulator() -> None:
     strategy.start(silent(5, 6, 7), flower.first_model(task(), 3), num_rounds=12)
     session = strategy.session
     assert 0 < strategy.void < 12
-    np.testing.assert_array_equal(session.theta, trace.model)
-    assert session.memory.latest is session.selector.latest()  # one table
-    expected = session.memory.latest.weighted_sum(session.federation.importance)
-    np.testing.assert_allclose(session.memory.average, expected, atol=1e-12)
+    np.testing.assert_array_equal(session.state.theta, trace.model)
+    assert session.state.aggregator.latest is scheme.latest(session.state.scheme)  # one table
+    expected = session.state.aggregator.latest.weighted_sum(session.federation.importance)
+    np.testing.assert_allclose(session.state.aggregator.average, expected, atol=1e-12)
 
 
 def test_replacements_come_from_the_same_cluster() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -235,13 +236,14 @@ def test_the_expected_step_is_that_of_all_clients(name: str, how: str, hidden: s
         session.look(grid, 3)  # all have come once
         was = np.array([[7.0], [-4.0], [5.0]])
         everyone = Cohort.of([0, 1, 2], 1.0)
-        _, session.memory = session.estimator.direction(
-            session.memory, everyone, everyone.clients, was
+        _, memory = session.setup.aggregator.direction(
+            session.state.aggregator, everyone, everyone.clients, was
         )
+        session.state = replace(session.state, aggregator=memory)
         grid.hidden = hidden
         messages = list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
         strategy.aggregate_train(1, grid.send_and_receive(messages))
-        mean += float(chance) * float(session.theta[0] - 1.0)
+        mean += float(chance) * float(session.state.theta[0] - 1.0)
     updates = np.array([2.0, 5.0, 8.0])  # from 1, with a step of 1
     assert mean == pytest.approx(float(federation.importance @ updates), abs=1e-12)
 
@@ -264,11 +266,11 @@ def test_with_nobody_there_the_model_stays() -> None:
     arrays = flower.first_model(task(), 3)
     for number, hidden in enumerate([set(), set(range(N))], 1):
         grid.hidden = hidden
-        before = getattr(strategy.session, "theta", np.zeros(2))
+        before = strategy.session.state.theta if strategy.session.begun else np.zeros(2)
         messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
         new, _ = strategy.aggregate_train(number, grid.send_and_receive(messages))
         assert (new is None) == bool(hidden)
-        assert np.array_equal(strategy.session.theta, before) == bool(hidden)
+        assert np.array_equal(strategy.session.state.theta, before) == bool(hidden)
         assert strategy.void == bool(hidden)
         arrays = new
 
@@ -288,7 +290,7 @@ def test_a_model_of_small_floats_keeps_its_types_and_a_precise_copy() -> None:
     result = strategy.start(grid, start, num_rounds=20)
     assert result.arrays["w"].numpy().dtype == np.float32
     assert result.arrays["steps"].numpy() == 23
-    np.testing.assert_allclose(strategy.session.theta[:4], 1 + 20e-8, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(strategy.session.state.theta[:4], 1 + 20e-8, rtol=0, atol=1e-12)
     assert result.arrays["w"].numpy()[0, 0] == np.float32(1 + 20e-8)  # not lost by rounding
 
 

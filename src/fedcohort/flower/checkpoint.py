@@ -1,27 +1,33 @@
 """What survives a crash of the server.
 
-Two files in one folder. ``selector.npz`` is written when a cohort has been chosen, *before*
-anybody is invited, and again when its round is over; ``model-<round>.npz`` just before that.
-The selector decides which model is valid, and it is replaced in one step: whatever the moment
-of a crash, a server that comes back has the model of a round and that round's own cohort.
+``state-<round>.npz`` is written when a round is over, ``selection.npz`` when a cohort has been
+chosen, *before* anybody is invited. The newest state is the valid one, and each file is replaced
+in one step: whatever the moment of a crash, a server that comes back has the state of a round and,
+if one was chosen, that round's own cohort. ``history.jsonl`` holds a record of every round, for
+reports; see `fedcohort.server.history`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedcohort.core import store
 from fedcohort.core.errors import BadCheckpoint, CannotSave, InUse
 from fedcohort.core.files import exclusive
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Array
-from fedcohort.selector import Selector
+from fedcohort.ledger import Entry
+from fedcohort.server.checkpoint import (
+    pack_selection,
+    pack_state,
+    unpack_selection,
+    unpack_state,
+)
+from fedcohort.server.rounds import Selection, Setup, State, replayed
 
-KIND = "flower-model"
+STATE, SELECTION = "flower-state", "flower-selection"
 PATIENCE = 5.0
 """Seconds to wait for another server to let go of the folder."""
 
@@ -50,51 +56,43 @@ class Folder:
                 ) from None
             yield
 
-    @property
-    def selector(self) -> Path:
-        """Where the selector is."""
-        return self.path / "selector.npz"
-
-    def model(self, round: int) -> Path:
-        """Where the model before a round is."""
-        return self.path / f"model-{round:06d}.npz"
+    def _states(self) -> list[Path]:
+        return sorted(self.path.glob("state-*.npz"))
 
     @property
     def holds_run(self) -> bool:
         """Whether there is something to go on with."""
-        return self.selector.exists()
+        return bool(self._states())
 
-    def chosen(self, selector: Selector) -> None:
-        """Write down a cohort before it is invited."""
-        selector.save(self.selector)
+    def chosen(self, selection: Selection, entries: Sequence[Entry]) -> None:
+        """Write down a cohort before it is invited, and what choosing it has cost."""
+        header, arrays = pack_selection(selection)
+        header |= {"kind": SELECTION, "entries": [list(entry) for entry in entries]}
+        store.save(self.path / "selection.npz", header, arrays)
 
-    def finished(self, selector: Selector, parts: Mapping[str, Any]) -> None:
-        """Write down the end of a round; ``parts`` are arrays, dataclasses of them, or None."""
-        header: dict[str, Any] = {
-            "kind": KIND,
-            "round": selector.round,
-            "ids": list(selector.federation.ids),  # the selector may be saved again with others
-        }
-        arrays: dict[str, Array] = {}
-        for name, part in parts.items():
-            if is_dataclass(part):
-                header[name], packed = store.pack(part, f"{name}.")
-                arrays |= packed
-            elif part is not None:
-                arrays[name] = part
-        store.save(self.model(selector.round), header, arrays)
-        selector.save(self.selector)
-        for old in self.path.glob("model-*.npz"):
-            if old.name < self.model(selector.round - 1).name:  # keep two
-                old.unlink()
+    def finished(self, setup: Setup, state: State) -> None:
+        """Write down a state; two are kept."""
+        header, arrays = pack_state(setup, state)
+        store.save(self.path / f"state-{state.round:06d}.npz", {"kind": STATE, **header}, arrays)
+        for old in self._states()[:-2]:
+            old.unlink()
 
-    def load(self, kind: type[Scheme[Any]]) -> tuple[Selector, dict[str, Any], dict[str, Array]]:
-        """The selector and what belongs to its round."""
-        selector = Selector.load(self.selector, kind=kind)
-        header, arrays = store.load(self.model(selector.round), KIND)
-        if header["round"] != selector.round:
-            raise BadCheckpoint(
-                f"'{self.model(selector.round)}' holds round {header['round']}; put back the "
-                "files of one moment."
-            )
-        return selector, header, arrays
+    def told(self) -> dict[str, Any]:
+        """The header of the newest state: which scheme, which seed."""
+        return store.load(self._states()[-1], STATE)[0]
+
+    def load(self, setup: Setup) -> tuple[State, Selection | None, list[Entry]]:
+        """The newest state, and the cohort that was chosen on it, if one was."""
+        path = self._states()[-1]
+        try:
+            state = unpack_state(setup, *store.load(path, STATE))
+            if not (self.path / "selection.npz").is_file():
+                return state, None, []
+            header, arrays = store.load(self.path / "selection.npz", SELECTION)
+            if header["round"] != state.round:
+                return state, None, []
+            selection = unpack_selection(setup.scheme, header, arrays)
+            entries = [Entry(*entry) for entry in header["entries"]]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadCheckpoint(f"'{path}' does not hold a whole run ({error}).") from None
+        return state, replayed(setup, state, selection), entries

@@ -23,6 +23,7 @@ from fedcohort.core.types import Floats, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.post import Admitted, Letter, received
+from fedcohort.ledger import Ledger
 from fedcohort.server.gate import Fault, Form, Gate
 
 log = logging.getLogger("flwr.fedcohort")
@@ -58,6 +59,7 @@ class Population:
     limits: Limits
     importance: Importance = "size"
     identity: str = "asked"
+    ledger: Ledger = field(default_factory=Ledger)
     nodes: dict[Hashable, int] = field(default_factory=dict)
     sizes: dict[Hashable, int] = field(default_factory=dict)
     _strangers: dict[int, int] = field(default_factory=dict)  # node: how often it failed to answer
@@ -148,6 +150,8 @@ class Population:
         replies = grid.send_and_receive([letter.message for letter in letters], timeout=limit)
         form = Form({"size": ()} if wants_size else {}, lowest=0.0, highest=2.0**62)
         heard = received(self.gate, letters, replies, wire.HELLO, form, [wire.ANSWER])
+        up = sum(wire.weight_of(report.message.content) for report in heard)
+        self.ledger.greeted(len(new), len(heard), up, wants_size)
         answered = {new[report.client] for report in heard}
         for node in set(new) - answered:
             self._strangers[node] = self._strangers.get(node, 0) + 1

@@ -1,35 +1,35 @@
-"""The server's side of a run: model, clients, selector, and what survives a crash."""
+"""The server's side of a run: model, clients, state, and what survives a crash."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedcohort.core import store
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
 from fedcohort.flower.post import Letter
 from fedcohort.ledger import Ledger
-from fedcohort.selector import Selector
-from fedcohort.server import Estimator, Optimiser
-from fedcohort.server.dropouts import Attendance
+from fedcohort.server import history
 from fedcohort.server.gate import Gate
-from fedcohort.server.optimisers import Inertia
+from fedcohort.server.history import History
+from fedcohort.server.records import Record
+from fedcohort.server.rounds import Choosing, Selection, Setup, State, admit
+from fedcohort.trace import versions
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -41,42 +41,39 @@ class Session:
     the run began with, and changes are relative to what was sent.
     """
 
-    selector: Selector
+    state: State
     layout: wire.Layout
-    theta: Floats  # (d,)
     sent: ArrayRecord
     grid: Grid
-    attendance: Attendance
-    inertia: Inertia
 
     def __init__(
         self,
-        scheme: Scheme[Any],
+        setup: Setup,
         population: Population,
         gate: Gate,
         limits: Limits,
         *,
-        seed: int,
         repeatable: bool,
-        server: Optimiser,
-        estimator: Estimator,
         folder: Folder | None,
         task: str,
         newcomers: bool,
     ) -> None:
-        self.scheme, self.population, self.gate, self.limits = scheme, population, gate, limits
-        self.seed, self.repeatable = seed, repeatable
-        self.server, self.estimator = server, estimator
+        self.setup, self.population, self.gate, self.limits = setup, population, gate, limits
+        self.repeatable = repeatable
         self.folder, self.task, self.newcomers = folder, task, newcomers
-        self.ledger = Ledger()
-        self.memory: Any = None
+        self.history = None if folder is None else History(folder.path)
+        self.facts: dict[str, Any] = {}  # what else the history is told of the run
+        self.ledger: Ledger = population.ledger
+        self.selection: Selection | None = None  # of a round that was not over
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
+        self._theta = np.empty(0)
+        self._booked = 0  # entries of the ledger that are in a record
         self._coming: Federation | None = None
 
     @property
     def begun(self) -> bool:
-        """Whether there is a selector."""
-        return hasattr(self, "selector")
+        """Whether there is a state."""
+        return hasattr(self, "state")
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -88,7 +85,18 @@ class Session:
         if not hasattr(self, "layout"):
             self.layout = wire.Layout.of(found)
             self.ledger.model_bytes = self.layout.nbytes
-        self.theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
+        self._theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
+        self._name = ""
+        if self.begun:
+            self.state = replace(self.state, theta=self._theta)
+
+    @property
+    def model_name(self) -> str:
+        """What the model that is sent is called: the same for the same numbers."""
+        if not self._name:
+            theta = self.state.theta
+            self._name = hashlib.blake2b(theta.tobytes(), digest_size=16).hexdigest()
+        return self._name
 
     def change(self, arrays: dict[str, Array], record: str) -> Array:
         """(d,) by how much a client changed the model that was sent."""
@@ -98,33 +106,24 @@ class Session:
         sent = self.layout.flat(wire.from_record(self.sent))
         return flat.astype(np.float64) - sent.astype(np.float64)
 
-    def step(self, cohort: Cohort, updates: Array, void: bool = False) -> ArrayRecord | None:
-        """One step: theta + eta_g * sum_i omega_i delta_i, or what the optimiser makes of it.
-
-        None where the model stays: in a void round, of which only the answers are remembered,
-        and if nobody was available. That nobody was drawn is a step like any other.
-        """
-        if self.deserted:
-            return None
-        there = self.selector.available  # when the cohort was chosen; who is there now may differ
-        here = self.federation.among(there)
-        direction, self.memory = self.estimator.direction(
-            self.memory,
-            cohort,
-            cohort.clients,
-            updates,
-            None if there is None else here.importance,
-        )
-        if void:
-            return None
-        theta, inertia = self.server.step(self.theta, direction, self.inertia)
-        arrays = self.layout.arrays(theta)
-        if not all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
-            log.warning("\t├──> the step leaves the range of numbers: the model stays")
-            return None
-        self.theta, self.inertia = theta, inertia
-        self.sent = wire.to_record(arrays)
-        return self.sent
+    def finished(self, after: State, record: Record) -> ArrayRecord | None:
+        """The end of a round, written down; the new model, None where it stays."""
+        before, new = self.state, None
+        if not record.void:
+            arrays = self.layout.arrays(after.theta)
+            if all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
+                new = self.sent = wire.to_record(arrays)
+                self._name = ""
+            else:
+                log.warning("\t├──> the step leaves the range of numbers: the model stays")
+                after = replace(after, theta=before.theta, optimiser=before.optimiser)
+        self.state, self.selection = after, None
+        record = replace(record, entries=self.ledger.since(self._booked))
+        self._booked = len(self.ledger.entries)
+        if self.folder is not None and self.history is not None:
+            self.history.append(record)
+            self.folder.finished(self.setup, after)
+        return new
 
     # -- the clients -------------------------------------------------------------------------
 
@@ -150,51 +149,58 @@ class Session:
         here = self.available
         return here is None or len(here) > 0 or (self.newcomers and bool(self.newly_come()))
 
-    @property
-    def deserted(self) -> bool:
-        """Whether nobody was there when the cohort was chosen: not a draw of nobody."""
-        there = self.selector.available
-        return there is not None and len(there) == 0
-
     def found(self, keys: Any) -> None:
         """Begin with these clients."""
         federation = self.population.federation(keys)
-        self.selector = Selector(self.scheme, federation, self.seed, ledger=self.ledger)
-        self._fresh()
-        if self.folder is not None:
-            self.folder.finished(self.selector, self._parts())
+        self.begins(State.first(self.setup, federation, self._theta))
 
-    def _fresh(self) -> None:
-        importance, dimension = self.selector.federation.importance, self.layout.dimension
-        self.inertia = self.server.start(dimension)
-        self.memory = self.estimator.start(importance, dimension)
-        self.attendance = Attendance.of(len(importance))
+    def begins(self, state: State) -> None:
+        """Go on with a state in which a round begins, once it is written down."""
+        if self.begun and state is self.state:
+            return
+        if self.folder is not None and self.history is not None:
+            self.history.settings(self._facts(state.federation))
+            self.folder.finished(self.setup, state)
+        self.state = state
+
+    def _facts(self, federation: Federation) -> Mapping[str, Any]:
+        """What the history is told: all that decides the run, and who takes part."""
+        setup = self.setup
+        return {
+            "scheme": setup.scheme.name,
+            "parameters": dict(setup.scheme.parameters),
+            "seed": setup.seed,
+            "task": self.task,
+            "server": {"name": setup.optimiser.name, **setup.optimiser.parameters},
+            "estimator": setup.aggregator.name,
+            "algorithm": {"name": setup.algorithm.name, **setup.algorithm.parameters},
+            "dropouts": str(setup.dropouts),
+            "quorum": setup.quorum,
+            "layers": {name: list(shape) for name, shape in self.layout.shapes.items()},
+            "versions": versions(),
+            "ids": list(federation.ids),
+            "sizes": federation.sizes,
+            "importance": federation.importance,
+            **self.facts,
+        }
 
     def newly_come(self) -> list[Any]:
         """Keys of clients that are there and not yet part of the federation."""
-        known = {*self.selector.federation.ids, *self.left_out}
+        known = {*self.state.federation.ids, *self.left_out}
         return sorted(set(self.population.nodes) - known)
 
-    def admit(self, new: list[Any], ask: Answer) -> None:
+    def admit(self, new: list[Any]) -> Choosing[State]:
         """Let new clients take part from this round on, once the scheme knows what it must."""
-        old = self.selector.federation
-        federation = self.population.federation([*old.ids, *new])
-        came_from = _came_from(old.ids, federation.ids)
-        self._coming = federation
+        self._coming = self.population.federation([*self.state.federation.ids, *new])
         try:
-            self.selector.update(federation, ask)
+            return (yield from admit(self.setup, self.state, self._coming, self.ledger))
         finally:
             self._coming = None
-        self.attendance = self.attendance.moved(came_from)
-        self.memory = self.estimator.moved(
-            self.memory, federation.importance, came_from, self.selector.latest()
-        )
-        log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
 
     @property
     def federation(self) -> Federation:
         """Whom positions refer to: the clients, or those who are just being let in."""
-        return self._coming or self.selector.federation
+        return self._coming or self.state.federation
 
     @property
     def available(self) -> Ints | None:
@@ -206,11 +212,11 @@ class Session:
     @property
     def round_name(self) -> str:
         """What the messages of this round are filed under."""
-        return str(self.selector.round + 1)
+        return str(self.state.round + 1)
 
     def context(self) -> dict[str, Any]:
         """What every message says: the round, and the task that private answers belong to."""
-        return {wire.ROUND: self.selector.round, wire.TASK: self.task}
+        return {wire.ROUND: self.state.round, wire.TASK: self.task}
 
     def streams(self, client: int, draw: int = 0) -> dict[str, bytes]:
         """Keys of a client's generators, where the run is meant to be repeated."""
@@ -218,7 +224,7 @@ class Session:
             return {}
         more = f":{draw}" if draw else ""
         return {
-            wire.STREAM + purpose: key_of(self.seed, purpose + more, self.selector.round, client)
+            wire.STREAM + purpose: key_of(self.setup.seed, purpose + more, self.state.round, client)
             for purpose in wire.PURPOSES
         }
 
@@ -240,73 +246,43 @@ class Session:
 
     # -- what survives -----------------------------------------------------------------------
 
-    def chosen(self) -> None:
+    def chosen(self, selection: Selection) -> None:
         """Write the cohort down before anybody is invited."""
+        self.selection = selection
         if self.folder is not None:
-            self.folder.chosen(self.selector)
-
-    def finished(self) -> None:
-        """The end of a round: one table where scheme and estimator keep the same; write it down."""
-        self.memory = self.estimator.shared(self.memory, self.selector.latest())
-        if self.folder is not None:
-            self.folder.finished(self.selector, self._parts())
-
-    def _parts(self) -> dict[str, Any]:
-        lean = self.estimator.lean(self.memory, self.selector.latest())
-        return {"theta": self.theta, **self._memories(), "memory": lean}
-
-    def _memories(self) -> dict[str, Any]:
-        return {
-            "inertia": self.inertia,
-            "memory": self.memory,
-            "attendance": self.attendance,
-        }
-
-    def _meet(self, before: list[Any]) -> None:
-        """What was remembered of clients, for the clients of now.
-
-        Others may have been let in after it was written down: then a cohort was chosen among
-        them, and with it the selector was saved.
-        """
-        federation, latest = self.selector.federation, self.selector.latest()
-        came_from = _came_from(before, federation.ids)
-        if np.array_equal(came_from, np.arange(len(before))):
-            self.memory = self.estimator.shared(self.memory, latest)
-            return
-        self.attendance = self.attendance.moved(came_from)
-        self.memory = self.estimator.moved(self.memory, federation.importance, came_from, latest)
+            self.folder.chosen(selection, self.ledger.since(self._booked))
 
     def resumed(self, initial: ArrayRecord) -> ArrayRecord:
         """The model to go on with: that of the folder, if it holds a run."""
         self.take(initial)
         if self.folder is None or not self.folder.holds_run:
             return initial
-        selector, header, arrays = self.folder.load(type(self.scheme))
-        if str(selector.scheme) != str(self.scheme):
+        path, told = self.folder.path, self.folder.told()
+        scheme: Scheme[Any] = self.setup.scheme
+        if (told["scheme"], told["parameters"]) != (scheme.name, wire.plain(scheme.parameters)):
             raise BadInput(
-                f"'{self.folder.path}' holds a run of {selector.scheme}; this is {self.scheme}. "
-                "Use another folder."
+                f"'{path}' holds a run of {described(told)}; this is {scheme}. Use another folder."
             )
-        if arrays["theta"].shape != (self.layout.dimension,):
-            raise BadInput(
-                f"'{self.folder.path}' holds a run of another model; use another folder."
-            )
-        selector.ledger = self.ledger
-        self.selector, self.seed, self.theta = selector, selector.seed, arrays["theta"]
-        self._fresh()
-        for name, part in self._memories().items():
-            if part is not None:
-                setattr(self, name, store.unpack(type(part), header[name], arrays, f"{name}."))
-        self._meet(header["ids"])
-        if selector.federation.sizes is not None:
-            sizes = selector.federation.sizes.tolist()
-            self.population.sizes.update(zip(selector.federation.ids, sizes, strict=True))
-        self.sent = wire.to_record(self.layout.arrays(self.theta))
-        log.info("\t├──> goes on after round %d of '%s'", selector.round, self.folder.path)
+        self.setup = replace(self.setup, seed=int(told["seed"]))
+        state, self.selection, entries = self.folder.load(self.setup)
+        if state.theta.shape != (self.layout.dimension,):
+            raise BadInput(f"'{path}' holds a run of another model; use another folder.")
+        self.state = state
+        if history.is_history(path):
+            for record in history.read(path)[1]:
+                self.ledger.entries += record.entries if record.round < state.round else ()
+        self._booked = len(self.ledger.entries)
+        self.ledger.entries += entries
+        if state.federation.sizes is not None:
+            sizes = state.federation.sizes.tolist()
+            self.population.sizes.update(zip(state.federation.ids, sizes, strict=True))
+        self.sent = wire.to_record(self.layout.arrays(state.theta))
+        self._name = ""
+        log.info("\t├──> goes on after round %d of '%s'", state.round, path)
         return self.sent
 
 
-def _came_from(before: Sequence[Any], now: Sequence[Any]) -> Ints:
-    """(n,) the old position of each client of now; -1 for one that is new."""
-    where = {key: i for i, key in enumerate(before)}
-    return np.array([where.get(key, -1) for key in now], dtype=np.int64)
+def described(told: Mapping[str, Any]) -> str:
+    """A scheme as it is written in a checkpoint, as `Scheme` prints it."""
+    shown = ", ".join(f"{name}={value!r}" for name, value in told["parameters"].items())
+    return f"{told['scheme']}({shown})"

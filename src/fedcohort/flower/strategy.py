@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -19,23 +22,31 @@ from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import checked_seed, stream
+from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Ints
 from fedcohort.flower import wire
+from fedcohort.flower.carrier import FlowerCarrier, mean_metrics
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.post import Letter
-from fedcohort.flower.questions import Questions
 from fedcohort.flower.session import Session
-from fedcohort.flower.training import Training, mean_metrics
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
-from fedcohort.selector import Selector
 from fedcohort.server import DropOutRule, Estimator, Optimiser, dropout_rule, optimiser
 from fedcohort.server import estimator as estimator_by_name
-from fedcohort.server.dropouts import Completed, complete
 from fedcohort.server.gate import Gate
+from fedcohort.server.rounds import (
+    Selection,
+    Setup,
+    Train,
+    Wanted,
+    carry,
+    choose,
+    moment_of,
+    play,
+    require,
+)
 
 log = logging.getLogger("flwr.fedcohort")
 EVALUATORS = ("nobody", "cohort", "everyone")
@@ -125,19 +136,24 @@ class CohortStrategy(Strategy):
         paths = isinstance(folder, str | os.PathLike) or folder is None
         _require("folder", paths, "a path or None", folder)
         self.scheme = as_scheme(scheme)
-        self.clients, self.quorum, self.per_draw = int(clients), float(quorum), per_draw
-        self.dropouts, self.limits = dropout_rule(dropouts), limits or Limits()
+        self.clients, self.per_draw, self.limits = int(clients), per_draw, limits or Limits()
         self.evaluate, self.largest = evaluate, float(largest)
         self.gate = Gate()
-        self.session = Session(
+        setup = Setup(
             self.scheme,
+            checked_seed(seed, "CohortStrategy"),
+            optimiser(server),
+            estimator_by_name(estimator),
+            dropout_rule(dropouts),
+            float(quorum),
+        )
+        require(setup, FlowerCarrier)
+        self.session = Session(
+            setup,
             Population(self.gate, self.limits, importance, identity),
             self.gate,
             self.limits,
-            seed=checked_seed(seed, "CohortStrategy"),
             repeatable=seed is not None,
-            server=optimiser(server),
-            estimator=estimator_by_name(estimator),
             folder=None if folder is None else Folder(Path(folder)),
             task=task,
             newcomers=newcomers,
@@ -147,11 +163,17 @@ class CohortStrategy(Strategy):
         self.void = 0
         self._void_in_a_row = 0
         self._timeout, self._rounds = 3600.0, 1
+        self._talk: Generator[Wanted, Any, Any] | None = None  # the round that is under way
 
     @property
     def seed(self) -> int:
         """The seed in force."""
-        return self.session.seed
+        return self.session.setup.seed
+
+    @property
+    def dropouts(self) -> DropOutRule:
+        """What becomes of the weights when chosen clients do not answer."""
+        return self.session.setup.dropouts
 
     @property
     def ledger(self) -> Ledger:
@@ -161,8 +183,9 @@ class CohortStrategy(Strategy):
     def summary(self) -> None:
         """Say what will happen, and what the server will learn of its clients."""
         log.info("\t├──> %s, %d clients", self.scheme, self.clients)
-        biased = " (BIASED towards clients that answer more often)" if self.dropouts.biased else ""
-        log.info("\t├──> drop-outs: %s%s, quorum %g", self.dropouts, biased, self.quorum)
+        rule, quorum = self.dropouts, self.session.setup.quorum
+        biased = " (BIASED towards clients that answer more often)" if rule.biased else ""
+        log.info("\t├──> drop-outs: %s%s, quorum %g", rule, biased, quorum)
         log.info("\t└──> the server learns, of each client:")
         for disclosure in self.disclosures():
             log.info("\t     %s", disclosure)
@@ -189,19 +212,21 @@ class CohortStrategy(Strategy):
         folder = self.session.folder
         with nullcontext() if folder is None else folder.locked():
             self._timeout, self._rounds = timeout, num_rounds
+            learnt = [list(each) for each in self.disclosures()]
+            self.session.facts = {"rounds": num_rounds, "disclosures": learnt}
             self.summary()
             result = Result()
             arrays = result.arrays = self.session.resumed(initial_arrays)
-            done = self.session.selector.round if self.session.begun else 0
+            done = self.session.state.round if self.session.begun else 0
             if evaluate_fn is not None and done == 0:
-                _keep(result.evaluate_metrics_serverapp, 0, evaluate_fn(0, arrays))
+                self._keep(result.evaluate_metrics_serverapp, 0, evaluate_fn(0, arrays))
             configs = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
             for server_round in range(done + 1, num_rounds + 1):
                 log.info("[ROUND %s/%s]", server_round, num_rounds)
                 arrays = self._play(server_round, arrays, configs, grid, result)
                 if evaluate_fn is not None:
                     told = evaluate_fn(server_round, arrays)
-                    _keep(result.evaluate_metrics_serverapp, server_round, told)
+                    self._keep(result.evaluate_metrics_serverapp, server_round, told, "server")
             return result
 
     def _play(
@@ -215,13 +240,13 @@ class CohortStrategy(Strategy):
         messages = self.configure_train(server_round, arrays, configs[0], grid)
         replies = _sent(grid, messages, self._train_limit)
         new, metrics = self.aggregate_train(server_round, replies)
-        _keep(result.train_metrics_clientapp, server_round, metrics)
+        self._keep(result.train_metrics_clientapp, server_round, metrics)
         if new is not None:
             arrays = result.arrays = new
         messages = self.configure_evaluate(server_round, arrays, configs[1], grid)
         replies = _sent(grid, messages, self.limits.evaluate or self._timeout)
         told = self.aggregate_evaluate(server_round, replies)
-        _keep(result.evaluate_metrics_clientapp, server_round, told)
+        self._keep(result.evaluate_metrics_clientapp, server_round, told, "evaluate")
         return arrays
 
     @property
@@ -234,77 +259,106 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Who is there, what the scheme asks, the cohort, its invitations."""
-        session = self.session
+        session, self._began = self.session, time.perf_counter()
         session.take(arrays)
         session.look(grid, self.clients)
-        questions = Questions(session)
-        if session.selector.round != server_round - 1:
+        if session.state.round != server_round - 1:
             raise BadInput(
-                f"Flower begins round {server_round}, but {session.selector.round} rounds are "
+                f"Flower begins round {server_round}, but {session.state.round} rounds are "
                 "done: start the strategy by its own start(), or give it another folder."
             )
-        cohort = session.selector.pending  # of a server that died before this round was over
-        if cohort is None:
-            if session.newcomers and (new := session.newly_come()):
-                questions.admit(new)
-            cohort = questions.choose()
-            session.chosen()
-        self._training = Training(
+        self._rejected = Counter(self.gate.counts)
+        self._carrier = FlowerCarrier(
             session, dict(config), self._train_limit, self.largest, self.per_draw
         )
-        self._letters = self._training.invitations(cohort.clients, cohort)
-        log.info("\t├──> %d clients, weights sum to %.4g", len(cohort), cohort.weights.sum())
+        selection = session.selection  # of a server that died before this round was over
+        if selection is None:
+            self._admit()
+            selection = self._choose()
+            self._carrier.chosen(selection)
+        self._chosen = time.perf_counter()
+        self._talk = play(session.setup, session.state, selection, session.ledger)
+        first = next(self._talk)  # invitations are the first thing that is wanted
+        self._letters = self._carrier.invitations(cast("Train", first))
         return [letter.message for letter in self._letters]
+
+    def _admit(self) -> None:
+        """Let new clients in; those who cannot answer what the scheme must know stay out."""
+        session, carrier = self.session, self._carrier
+        new = session.newly_come() if session.newcomers else []
+        if not new:
+            return
+        try:
+            session.begins(carry(session.admit(new), carrier))
+            log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
+        except (BadInput, TooFewClients) as error:
+            log.warning("\t├──> new clients cannot take part yet: %s", error)
+            session.left_out |= carrier.silent & set(new)
+
+    def _choose(self) -> Selection:
+        """The cohort of the round.
+
+        A scheme that refuses the rows of clients that do not answer is asked again without them:
+        they are not there in this round, or, if they could not answer what the scheme must know
+        beforehand, not at all.
+        """
+        session, carrier, left_out = self.session, self._carrier, set[Any]()
+        while True:
+            moment = moment_of(session.state, self._available(left_out))
+            talk = choose(session.setup, session.state, moment, session.ledger)
+            try:
+                state, selection = carry(talk, carrier)
+            except BadInput:
+                new = carrier.silent - left_out
+                if not new:
+                    raise
+                left_out |= new
+                log.warning("\t├──> without %d clients that do not answer", len(left_out))
+                if session.state.scheme is None:
+                    session.left_out |= new
+                    session.found([k for k in session.federation.ids if k not in left_out])
+                continue
+            session.begins(state)
+            return selection
+
+    def _available(self, left_out: set[Any]) -> Ints | None:
+        here, ids = self.session.available, self.session.federation.ids
+        if not left_out:
+            return here
+        everyone = np.arange(len(ids)) if here is None else here
+        return np.array([i for i in everyone.tolist() if ids[i] not in left_out], dtype=np.int64)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The gate, drop-outs, the step, what the scheme observes, the checkpoint."""
-        selector, training = self._selector(), self._training
-        cohort = selector.pending
-        if cohort is None:
+        session, talk = self.session, self._talk
+        if talk is None:
             raise BadInput("aggregate_train ends a round that configure_train began.")
-        rejected = sum(self.gate.counts.values())
-        ended = self._ended(selector, cohort, replies)
-        void = self.session.deserted or ended.void(self.quorum)
-        updates = training.updates(ended.cohort.clients)
-        new = self.session.step(ended.cohort, updates, void)
-        selector.amend(ended.cohort)
-        selector.observe(training.replies(ended.cohort.clients, updates))
-        self.session.finished()
-        self.cohorts.append(ended.cohort)
+        self._talk = None
+        arrived = self._carrier.arrived(self._letters, replies)
+        state, record = carry(talk, self._carrier, arrived)
+        rejected = self.gate.counts - self._rejected
+        metrics = self._carrier.metrics(record.cohort)
+        record = replace(
+            record,
+            faults={fault.name.lower(): number for fault, number in rejected.items()},
+            seconds=(self._chosen - self._began, time.perf_counter() - self._chosen),
+            metrics={f"train/{name}": value for name, value in metrics.items()},
+        )
+        new = session.finished(state, record)
+        self.cohorts.append(record.cohort)
         told: dict[str, Any] = {
-            **training.metrics(ended.cohort),
-            "cohort-size": len(ended.cohort),
-            "cohort-weight": float(ended.cohort.weights.sum()),
-            "cohort-answered": ended.filled,
-            "cohort-rejected": sum(self.gate.counts.values()) - rejected,
-            "cohort-void": int(void),
+            **metrics,
+            "cohort-size": len(record.cohort),
+            "cohort-weight": float(record.cohort.weights.sum()),
+            "cohort-answered": record.filled,
+            "cohort-rejected": rejected.total(),
+            "cohort-void": int(record.void),
         }
         log.info("\t├──> %s", told)
-        self._note(void)
+        self._note(record.void)
         return new, MetricRecord(told)
-
-    def _ended(self, selector: Selector, cohort: Cohort, replies: Iterable[Message]) -> Completed:
-        """The round after its drop-outs: the first answers are here, replacements are asked."""
-        training, letters = self._training, self._letters
-        waiting: list[tuple[list[Letter], Iterable[Message]]] = [(letters, replies)]
-
-        def train(clients: Ints) -> Ints:
-            if waiting:
-                return training.receive(*waiting.pop())
-            return training.replacements(clients, cohort)
-
-        ended = complete(
-            self.dropouts,
-            cohort,
-            selector.law,
-            self.session.attendance,
-            train,
-            stream(self.seed, "replace", selector.round),
-        )
-        self.session.attendance = ended.attendance
-        return ended
 
     def _note(self, void: bool) -> None:
         self.void += void
@@ -315,14 +369,9 @@ class CohortStrategy(Strategy):
                 remedy = "Nobody is there any more: start the clients again, then the server."
             raise TooFewClients(
                 f"Too few clients answered in {self.VOID_ROUNDS} rounds in a row (quorum "
-                f"{self.quorum:g}; rejected so far: {self.gate.summary()}).{self.gate.quote()} "
-                f"{remedy}"
+                f"{self.session.setup.quorum:g}; rejected so far: {self.gate.summary()})."
+                f"{self.gate.quote()} {remedy}"
             )
-
-    def _selector(self) -> Selector:
-        if not self.session.begun:
-            raise BadInput("No round has begun: configure_train comes first.")
-        return self.session.selector
 
     # -- evaluation --------------------------------------------------------------------------
 
@@ -334,7 +383,7 @@ class CohortStrategy(Strategy):
         if self.evaluate == "nobody":
             return []
         here = self.session.available
-        everyone = np.arange(len(self._selector().federation)) if here is None else here
+        everyone = np.arange(len(self.session.federation)) if here is None else here
         wanted = self.cohorts[-1].clients if self.evaluate == "cohort" else everyone
         content = RecordDict({wire.ARRAYS: arrays, wire.CONFIG: ConfigRecord(dict(config))})
         self._evaluated = self.session.letters(wanted, lambda _: content, wire.EVALUATE)
@@ -347,13 +396,25 @@ class CohortStrategy(Strategy):
         if self.evaluate == "nobody":
             return None
         who = {letter.message.metadata.message_id: letter.client for letter in self._evaluated}
-        importance = self._selector().federation.importance
+        importance = self.session.federation.importance
         told = [
             (float(importance[who[reply.metadata.reply_to_message_id]]), reply)
             for reply in replies
             if not reply.has_error() and reply.metadata.reply_to_message_id in who
         ]
         return MetricRecord(dict(mean_metrics(told)))
+
+    def _keep(
+        self, where: dict[int, MetricRecord], round: int, what: MetricRecord | None, by: str = ""
+    ) -> None:
+        """Keep metrics in Flower's result, and in the history those that no record has."""
+        if what is None:
+            return
+        where[round] = what
+        history = self.session.history
+        if by and history is not None:
+            numbers = {k: v for k, v in what.items() if isinstance(v, int | float)}
+            history.metrics(round - 1, numbers, by)
 
 
 def _require(name: str, fits: bool, must: str, got: object) -> None:
@@ -364,8 +425,3 @@ def _require(name: str, fits: bool, must: str, got: object) -> None:
 def _sent(grid: Grid, messages: Iterable[Message], timeout: float) -> Iterable[Message]:
     out = list(messages)
     return grid.send_and_receive(out, timeout=timeout) if out else []
-
-
-def _keep(where: dict[int, MetricRecord], round: int, what: MetricRecord | None) -> None:
-    if what is not None:
-        where[round] = what

@@ -7,6 +7,7 @@ schemes stay the only ones who know what is asked.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -43,6 +44,8 @@ KEY = "fedcohort-key"
 OFFERS = "fedcohort-offers"
 TASK = "fedcohort-task"
 WANTS_SIZE = "fedcohort-wants-size"
+MODEL = "fedcohort-model"
+"""The name of the model of a message; who has it is not sent it again."""
 HELLO = "fedcohort-hello"
 """The first question: a client's stable key, what it offers, and its size if that is wanted."""
 
@@ -153,6 +156,11 @@ def _value_bytes(value: object) -> int:
         texts = bool(value) and isinstance(value[0], str | bytes)
         return sum(map(len, value)) if texts else 8 * len(value)
     return 8
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON reads them back."""
+    return dict(json.loads(json.dumps(dict(settings))))
 
 
 def config_of(message: Message) -> dict[str, Any]:

@@ -107,6 +107,8 @@ class Answers(NamedTuple):
     """A client for every message that went out."""
     heard: int
     """How many answered."""
+    models: int | None = None
+    """How many copies of the model went out; None: one to whoever does not have it yet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +157,8 @@ class Arrived(NamedTuple):
     clients: Ints
     sent: Ints | None = None
     """A client for every invitation that went out, where that is not everybody once."""
+    models: int | None = None
+    """As in `Answers`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +171,7 @@ class Settled:
     filled: float
     void: bool
     sent: Ints  # a client for every invitation
+    models: int | None  # copies of the model that went out
 
 
 class Fold(NamedTuple):
@@ -289,7 +294,7 @@ def _asked(
             told = yield ask
             found = told if isinstance(told, Answers) else Answers(told, ask.clients, -1)
             rows = np.asarray(found.rows)
-            ledger.asked(round, ask, rows, found.sent, found.heard)
+            ledger.asked(round, ask, rows, *found[1:])
             heard.append(Heard(ask, rows))
     except StopIteration as end:
         return end.value
@@ -380,19 +385,21 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
     cohort, law = selection.cohort, selection.law
     talk = dropouts.settle(setup.dropouts, cohort, law, state.attendance, rng)
     sent: list[Ints] = []
+    models: int | None = None
     clients = next(talk)
     while True:
         arrived = yield Train(clients, cohort, bool(sent))
         sent.append(clients if arrived.sent is None else arrived.sent)
+        if arrived.models is not None:
+            models = (models or 0) + arrived.models
         try:
             clients = talk.send(arrived.clients)
         except StopIteration as end:
             ended: dropouts.Completed = end.value
             break
     void = selection.deserted or ended.void(setup.quorum)
-    return Settled(
-        selection, ended.cohort, ended.attendance, ended.filled, void, np.concatenate(sent)
-    )
+    everybody = np.concatenate(sent)
+    return Settled(selection, ended.cohort, ended.attendance, ended.filled, void, everybody, models)
 
 
 def fold(
@@ -424,7 +431,12 @@ def fold(
         for part in (setup.algorithm.keeps_server, setup.algorithm.payloads)
     )
     ledger.trained(
-        state.round, settled.sent, setup.scheme.listens, len(cohort), (extra[0], extra[1])
+        state.round,
+        settled.sent,
+        setup.scheme.listens,
+        len(cohort),
+        (extra[0], extra[1]),
+        settled.models,
     )
     after = State(
         state.round + 1,

@@ -1,0 +1,263 @@
+"""Flower as a carrier of rounds: questions and invitations as messages, answers as rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from flwr.app import ConfigRecord, Message, RecordDict
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import UPDATE, Ask
+from fedcohort.core.errors import TooFewClients
+from fedcohort.core.types import Array, Ints
+from fedcohort.flower import wire
+from fedcohort.flower.post import Admitted, Letter, received
+from fedcohort.flower.session import Session
+from fedcohort.server.gate import SPARE, Fault, Form
+from fedcohort.server.rounds import Answers, Arrived, Block, Carrier, Fold, Selection, Train, blocks
+
+log = logging.getLogger("flwr.fedcohort")
+
+ATTEMPTS = 2
+"""How often a question is put to a client that does not answer it."""
+BLOCK_BYTES = 2**28
+"""Answers are unpacked and folded in blocks of this size."""
+
+
+class FlowerCarrier(Carrier):
+    """The messages of one round.
+
+    A client that does not answer a question, twice, has a row of NaN: most schemes know what to
+    do. A client that has answered a question about the model has it, and is not sent it again.
+
+    Parameters
+    ----------
+    session
+        The run.
+    config
+        What the user wants every client to know.
+    timeout
+        Seconds to wait for training.
+    largest
+        The largest change of a parameter that is believed.
+    per_draw
+        Whether a client is invited once per draw.
+    """
+
+    name: ClassVar[str] = "Flower"
+
+    def __init__(
+        self,
+        session: Session,
+        config: Mapping[str, Any],
+        timeout: float,
+        largest: float,
+        per_draw: bool,
+    ) -> None:
+        self.session, self.config, self.timeout = session, config, timeout
+        self.largest, self.per_draw = largest, per_draw
+        self.listens = {s.name for s in session.setup.scheme.listens if s != UPDATE}
+        self._questioned = any(signal.needs_model for signal in session.setup.scheme.asks)
+        self.silent: set[Any] = set()  # keys of clients that did not answer a question
+        self.trained: dict[int, list[Admitted]] = {}
+        self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client
+        self._answers: dict[tuple[str, str, Any], Array] = {}
+        self._holders: set[int] = set()  # clients that have the model of this round
+        self._models = 0  # copies that went out since they were counted last
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def ask(self, ask: Ask) -> Answers:
+        """Put a question to exactly the clients it is meant for; what is known is not asked."""
+        ids, clients = self.session.federation.ids, ask.clients.tolist()
+        question = ask.signal.name, repr(sorted(ask.settings.items()))
+        keys = {client: (*question, ids[client]) for client in clients}
+        rows = {c: self._answers[key] for c, key in keys.items() if key in self._answers}
+        sent: list[Ints] = []
+        known, self._models = len(rows), 0
+        for _ in range(ATTEMPTS):
+            missing = np.array([c for c in clients if c not in rows], dtype=np.int64)
+            if len(missing):
+                letters, found = self._exchange(ask, missing)
+                sent.append(np.array([letter.client for letter in letters], dtype=np.int64))
+                rows |= found
+        rows = self.session.gate.alike(rows)
+        self._answers |= {keys[client]: row for client, row in rows.items()}
+        self.silent |= {ids[c] for c in clients if c not in rows}
+        if not rows and clients:
+            raise TooFewClients(self._nobody(ask))
+        out = np.concatenate(sent) if sent else ask.clients[:0]
+        return Answers(_stacked(rows, ask.clients), out, len(rows) - known, self._models)
+
+    def _nobody(self, ask: Ask) -> str:
+        gate, scheme = self.session.gate, self.session.setup.scheme
+        return (
+            f"{scheme.name} asks for '{ask.signal.name}' ({ask.signal.discloses}), and none of "
+            f"{len(ask.clients)} clients answered, asked {ATTEMPTS} times with "
+            f"{self.session.limits.query:g} s each (rejected so far: {gate.summary()})."
+            f"{gate.quote() or ' Look at the logs of the clients.'}"
+        )
+
+    def _exchange(self, ask: Ask, clients: Ints) -> tuple[list[Letter], dict[int, Array]]:
+        session, signal = self.session, ask.signal
+        settings = {wire.SETTING + key: value for key, value in ask.settings.items()}
+        config = {wire.SIGNAL: signal.name, **session.context(), **settings}
+        letters = self._letters(clients, config, wire.QUERY, model=signal.needs_model)
+        replies = self._send(letters, session.limits.query)
+        sizes = {"parameters": session.layout.dimension, **ask.settings}
+        form = Form(
+            {signal.name: getattr(signal, "row_shape", lambda _: None)(sizes)},
+            getattr(signal, "lowest", -np.inf),
+            getattr(signal, "highest", np.inf),
+            limit=8 * session.layout.dimension + SPARE,
+        )
+        heard = received(session.gate, letters, replies, session.round_name, form, [wire.ANSWER])
+        if signal.needs_model:
+            name = session.model_name
+            self._holders |= {report.client for report in heard if _keeps(report, name)}
+        return letters, {report.client: report.arrays[signal.name] for report in heard}
+
+    # -- invitations -------------------------------------------------------------------------
+
+    def chosen(self, selection: Selection) -> None:
+        """Write the cohort down before anybody is invited."""
+        self.session.chosen(selection)
+        cohort = selection.cohort
+        log.info("\t├──> %d clients, weights sum to %.4g", len(cohort), cohort.weights.sum())
+
+    def train(self, train: Train) -> Arrived:
+        """Invite clients and wait for them."""
+        letters = self.invitations(train)
+        if train.replacing:
+            log.info("\t├──> %d replacements are asked", len(letters))
+        return self.arrived(letters, self._send(letters, self.timeout))
+
+    def invitations(self, train: Train) -> list[Letter]:
+        """One message to every client, or one for each of its draws."""
+        cohort, clients, self._models = train.cohort, train.clients.tolist(), 0
+        config = {
+            **self.config,
+            "server-round": self.session.state.round + 1,
+            **self.session.context(),
+            wire.DATA_RATE: float(cohort.data_rate),
+            wire.PER_SAMPLE: bool(cohort.per_sample),
+            **({wire.LISTENS: sorted(self.listens)} if self.listens else {}),
+        }
+        times = dict(zip(cohort.clients.tolist(), cohort.draws.tolist(), strict=True))
+        most = max(times.values(), default=1) if self.per_draw else 1
+        letters = []
+        for draw in range(most):
+            wanted = [c for c in clients if draw == 0 or times.get(c, 1) > draw]
+            some = np.array(wanted, dtype=np.int64)
+            letters += self._letters(some, config, wire.TRAIN, model=True, draw=draw)
+        return letters
+
+    def _letters(
+        self,
+        clients: Ints,
+        config: Mapping[str, Any],
+        kind: str,
+        *,
+        model: bool,
+        draw: int = 0,
+    ) -> list[Letter]:
+        """Messages to clients, with the model for those who do not have it."""
+        session = self.session
+
+        def content(client: int) -> RecordDict:
+            more: dict[str, Any] = {**session.streams(client, draw)}
+            if self._questioned and model:
+                more[wire.MODEL] = session.model_name
+            out = RecordDict({wire.CONFIG: ConfigRecord({**config, **more})})
+            if model and client not in self._holders:
+                out[wire.ARRAYS] = session.sent
+                self._models += 1
+            return out
+
+        return session.letters(clients, content, kind)
+
+    def _send(self, letters: Sequence[Letter], timeout: float) -> Iterable[Message]:
+        messages = [letter.message for letter in letters]
+        return self.session.grid.send_and_receive(messages, timeout=timeout) if messages else ()
+
+    # -- what comes back ---------------------------------------------------------------------
+
+    def arrived(self, letters: Sequence[Letter], replies: Iterable[Message]) -> Arrived:
+        """Let reports through the gate; those whose reports are good have answered."""
+        session, layout = self.session, self.session.layout
+        form = Form(dict(layout.shapes), limit=layout.nbytes + 16 * layout.dimension + SPARE)
+        records = (wire.ARRAYS, wire.CHANGE)
+        found = received(session.gate, letters, replies, session.round_name, form, records)
+        good = []
+        for report in found:
+            fault = self._fault(report)
+            if fault is None:
+                self.trained.setdefault(report.client, []).append(report)
+                good.append(report.client)
+            else:
+                session.gate.found(report.client, fault)
+        sent = np.array([letter.client for letter in letters], dtype=np.int64)
+        return Arrived(np.unique(np.array(good, dtype=np.int64)), sent, self._models)
+
+    def _fault(self, report: Admitted) -> Fault | None:
+        """What only a look at the model, or at the scheme, can tell."""
+        change = self._change(report)
+        if change.size and not np.abs(change).max() <= self.largest:
+            return Fault.OUT_OF_RANGE
+        if not self.listens:
+            return None
+        try:
+            found = wire.from_record(report.message.content.array_records[wire.ANSWER])
+        except (KeyError, wire.Malformed):
+            return Fault.WRONG_KEYS
+        if Form(dict.fromkeys(self.listens)).fault(found):
+            return Fault.WRONG_KEYS
+        self.heard.setdefault(report.client, found)
+        return None
+
+    def _change(self, report: Admitted) -> Array:
+        return self.session.change(dict(report.arrays), report.record)
+
+    def answers(self, fold: Fold) -> Iterator[Block]:
+        """The updates of a cohort; of several draws of a client the mean."""
+        clients = fold.cohort.clients
+        for some in blocks(clients, 8 * self.session.layout.dimension, BLOCK_BYTES):
+            part = clients[some].tolist()
+            changes = [[self._change(report) for report in self.trained[c]] for c in part]
+            rows = [each[0] if len(each) == 1 else np.mean(each, axis=0) for each in changes]
+            heard = {name: np.asarray([self.heard[c][name] for c in part]) for name in self.listens}
+            yield Block(clients[some], np.stack(rows), heard)
+
+    def metrics(self, cohort: Cohort) -> dict[str, float]:
+        """The mean of what clients report about their training; for show."""
+        weighed = zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True)
+        return mean_metrics((w, self.trained[client][0].message) for client, w in weighed)
+
+
+def _keeps(report: Admitted, model: str) -> bool:
+    """Whether a client says that it has kept the model of its question."""
+    return wire.config_of(report.message).get(wire.MODEL) == model
+
+
+def mean_metrics(told: Iterable[tuple[float, Message]]) -> dict[str, float]:
+    """The weighted mean of every metric, over those who report it as a finite number."""
+    sums: dict[str, tuple[float, float]] = {}
+    for weight, reply in told:
+        for record in reply.content.metric_records.values():
+            for name, value in record.items():
+                if isinstance(value, int | float) and np.isfinite(value):
+                    total, mass = sums.get(name, (0.0, 0.0))
+                    sums[name] = (total + weight * value, mass + weight)
+    return {name: total / mass for name, (total, mass) in sums.items() if mass > 0}
+
+
+def _stacked(rows: dict[int, Array], clients: Ints) -> Array:
+    """One row per client, NaN for those that did not answer; in the type of the answers."""
+    if len(rows) == len(clients):
+        return np.asarray([rows[client] for client in clients.tolist()])
+    shape = next(iter(rows.values())).shape
+    nothing = np.full(shape, np.nan)
+    return np.asarray([rows.get(client, nothing) for client in clients.tolist()], dtype=np.float64)
