@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -156,8 +157,7 @@ def test_a_scheme_of_ones_own_goes_on_after_a_crash(tmp_path) -> None:
 
 
 def test_a_client_answers_only_what_it_agrees_to() -> None:
-    discretion = flower.Discretion(answers={"size"})
-    shy = flower.client_app(Phone, signals=[BATTERY], discretion=discretion)
+    shy = flower.client_app(Phone, signals=[BATTERY], policy=ClientPolicy(answers={"size"}))
     grid = flower.InProcessGrid(shy, 1, raises=True)
     assert told(ask(grid, "size"), "size") == 10
     with pytest.raises(PolicyRefused, match=r"allows the signals \['size'\]"):
@@ -306,15 +306,15 @@ def test_where_answers_count_per_sample_the_number_is_not_sent() -> None:
 # -- privacy ---------------------------------------------------------------------------------
 
 
-def discreet(folder, **policy: Any):
-    return flower.Discretion(
-        folder=lambda context: folder / str(context.node_config["partition-id"]),
-        policy=ClientPolicy(**policy),
-    )
+def discreet(folder, **policy: Any) -> ClientPolicy:
+    def place(context) -> Path:
+        return folder / str(context.node_config["partition-id"])
+
+    return ClientPolicy(folder=place, **policy)
 
 
 def private_app(folder) -> ClientApp:
-    return flower.client_app(flower.task_client(task(), WORK), discretion=discreet(folder))
+    return flower.client_app(flower.task_client(task(), WORK), policy=discreet(folder))
 
 
 SAMPLING = fedcohort.scheme("fedsampling", K=100, M=300, epsilon=3.0, when_imprecise="accept")
@@ -367,7 +367,7 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
         label_counts = np.array([1000, 2000])
 
     app = flower.client_app(
-        lambda context: Local(), signals=[NOISY], discretion=discreet(tmp_path, ceiling=1.0)
+        lambda context: Local(), signals=[NOISY], policy=discreet(tmp_path, ceiling=1.0)
     )
     grid = flower.InProcessGrid(app, 1, raises=True)
     first = told(ask(grid, "noisy_labels", epsilon=0.5), "noisy_labels")
@@ -383,12 +383,25 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
 
 
 def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
-    """Whatever the protocol of `core` names, a deployed client has."""
-    from fedcohort.core.conversation import Client
-    from fedcohort.flower import client as module
+    """Whatever the base class of `core` names, a deployed client has."""
+    from fedcohort.core.client import Client
+    from fedcohort.flower import quantities as module
 
     wanted = {name for name in vars(Client) if not name.startswith("_")}
     holders = [cls for cls in vars(module).values() if hasattr(cls, "private_size")]
     assert holders
     for cls in holders:
         assert wanted <= set(dir(cls)), wanted - set(dir(cls))
+        offered = {name.removeprefix("offer_") for name in dir(cls) if name.startswith("offer_")}
+        facts = {"fact", "lacks", "quantity", "state", "who"}
+        if cls is not Client:
+            assert wanted - facts <= offered
+
+
+def test_the_old_name_of_a_policy_says_so(tmp_path) -> None:
+    with pytest.warns(DeprecationWarning, match="has become fedcohort.privacy.ClientPolicy"):
+        old = flower.Discretion({"size"}, policy=ClientPolicy(ceiling=2.0), fresh="every-round")
+    assert old == ClientPolicy(ceiling=2.0, answers={"size"}, fresh="every-round")
+    with pytest.warns(DeprecationWarning, match=r"client_app\(policy="):
+        app = flower.client_app(Phone, discretion=old)
+    assert app.policy is old

@@ -155,13 +155,11 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
 def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
     scheme = fedcohort.scheme("clustered-similarity", m=3)
     strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
-    assert strategy.session.state.aggregator.latest is strategy.scheme.latest(
-        strategy.session.state.scheme
-    )
-    with np.load(tmp_path / f"model-{ROUNDS:06d}.npz") as model:
-        assert model["memory.latest.kept"].size == 0
-    with np.load(tmp_path / "selector.npz") as selector:
-        assert selector["state.latest.kept"].shape == (N, 2)
+    state = strategy.session.state
+    assert state.aggregator.latest is scheme.latest(state.scheme)
+    with np.load(tmp_path / f"state-{ROUNDS:06d}.npz") as kept:
+        assert kept["aggregator.latest.kept"].size == 0
+        assert kept["state.latest.kept"].shape == (N, 2)
 
 
 def test_a_cohort_that_was_written_down_is_not_drawn_again(tmp_path) -> None:
@@ -205,3 +203,22 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
     strategy, again = play(flower.InProcessGrid(app(), N), "full", folder=tmp_path)
     assert strategy.cohorts == []
     np.testing.assert_array_equal(theta, again)
+
+
+@pytest.mark.parametrize("name", ["cluster", "cluster-neyman", "hcsfed"])
+def test_a_server_that_is_killed_keeps_law_and_ledger_of_a_scheme_that_asks(name, tmp_path) -> None:
+    scheme = fedcohort.scheme(name, m=3, strata=3)
+    away = silent(0, 1, 2)
+    whole, expected = play(away, scheme, rounds=4, quorum=0.0)
+    for at in range(3, 8):
+        folder = tmp_path / str(at)
+        with pytest.raises(KeyboardInterrupt):
+            play(Dies(at, False, (0, 1, 2)), scheme, rounds=4, quorum=0.0, folder=folder)
+        again, theta = play(silent(0, 1, 2), scheme, rounds=4, quorum=0.0, folder=folder)
+        assert again.cohorts == whole.cohorts[4 - len(again.cohorts) :]
+        np.testing.assert_array_equal(theta, expected)
+        booked = {purpose for purpose, _ in again.ledger.by_purpose().items()}
+        assert booked == {purpose for purpose, _ in whole.ledger.by_purpose().items()}
+        cost, once = (each.ledger.by_purpose()["training"] for each in (again, whole))
+        assert (cost.messages, cost.bytes_up) == (once.messages, once.bytes_up)
+        assert cost.bytes_down >= once.bytes_down  # who has the model is known to the dead alone

@@ -64,6 +64,7 @@ class FlowerCarrier(Carrier):
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
         self.trained: dict[int, list[Admitted]] = {}
         self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client
+        self.cohort = Cohort.empty()  # who answered, whether or not the round is void
         self._answers: dict[tuple[str, str, Any], Array] = {}
         self._holders: set[int] = set()  # clients that have the model of this round
         self._models = 0  # copies that went out since they were counted last
@@ -77,7 +78,7 @@ class FlowerCarrier(Carrier):
         keys = {client: (*question, ids[client]) for client in clients}
         rows = {c: self._answers[key] for c, key in keys.items() if key in self._answers}
         sent: list[Ints] = []
-        known, self._models = len(rows), 0
+        known = len(rows)
         for _ in range(ATTEMPTS):
             missing = np.array([c for c in clients if c not in rows], dtype=np.int64)
             if len(missing):
@@ -90,7 +91,8 @@ class FlowerCarrier(Carrier):
         if not rows and clients:
             raise TooFewClients(self._nobody(ask))
         out = np.concatenate(sent) if sent else ask.clients[:0]
-        return Answers(_stacked(rows, ask.clients), out, len(rows) - known, self._models)
+        models, self._models = self._models, 0
+        return Answers(_stacked(rows, ask.clients), out, len(rows) - known, models)
 
     def _nobody(self, ask: Ask) -> str:
         gate, scheme = self.session.gate, self.session.setup.scheme
@@ -109,9 +111,9 @@ class FlowerCarrier(Carrier):
         replies = self._send(letters, session.limits.query)
         sizes = {"parameters": session.layout.dimension, **ask.settings}
         form = Form(
-            {signal.name: getattr(signal, "row_shape", lambda _: None)(sizes)},
-            getattr(signal, "lowest", -np.inf),
-            getattr(signal, "highest", np.inf),
+            {signal.name: signal.row_shape(sizes)},
+            signal.lowest,
+            signal.highest,
             limit=8 * session.layout.dimension + SPARE,
         )
         heard = received(session.gate, letters, replies, session.round_name, form, [wire.ANSWER])
@@ -133,11 +135,11 @@ class FlowerCarrier(Carrier):
         letters = self.invitations(train)
         if train.replacing:
             log.info("\t├──> %d replacements are asked", len(letters))
-        return self.arrived(letters, self._send(letters, self.timeout))
+        return self.arrived(train, letters, self._send(letters, self.timeout))
 
     def invitations(self, train: Train) -> list[Letter]:
         """One message to every client, or one for each of its draws."""
-        cohort, clients, self._models = train.cohort, train.clients.tolist(), 0
+        cohort, clients = train.cohort, train.clients.tolist()
         config = {
             **self.config,
             "server-round": self.session.state.round + 1,
@@ -185,22 +187,36 @@ class FlowerCarrier(Carrier):
 
     # -- what comes back ---------------------------------------------------------------------
 
-    def arrived(self, letters: Sequence[Letter], replies: Iterable[Message]) -> Arrived:
-        """Let reports through the gate; those whose reports are good have answered."""
+    def arrived(
+        self, train: Train, letters: Sequence[Letter], replies: Iterable[Message]
+    ) -> Arrived:
+        """Who answered well; who has lost the model since it was asked about it is sent it."""
+        good, sent = self._admit(letters, replies), list(letters)
+        said = self.session.gate.errors
+        lost = [c for c in said if c in self._holders and wire.NO_MODEL in said[c]]
+        if lost:
+            self._holders -= set(lost)
+            again = self.invitations(train._replace(clients=np.array(sorted(lost))))
+            good += self._admit(again, self._send(again, self.timeout))
+            sent += again
+        models, self._models = self._models, 0
+        clients = np.array([letter.client for letter in sent], dtype=np.int64)
+        return Arrived(np.unique(np.array(good, dtype=np.int64)), clients, models)
+
+    def _admit(self, letters: Sequence[Letter], replies: Iterable[Message]) -> list[int]:
+        """Let reports through the gate."""
         session, layout = self.session, self.session.layout
         form = Form(dict(layout.shapes), limit=layout.nbytes + 16 * layout.dimension + SPARE)
         records = (wire.ARRAYS, wire.CHANGE)
-        found = received(session.gate, letters, replies, session.round_name, form, records)
         good = []
-        for report in found:
+        for report in received(session.gate, letters, replies, session.round_name, form, records):
             fault = self._fault(report)
             if fault is None:
                 self.trained.setdefault(report.client, []).append(report)
                 good.append(report.client)
             else:
                 session.gate.found(report.client, fault)
-        sent = np.array([letter.client for letter in letters], dtype=np.int64)
-        return Arrived(np.unique(np.array(good, dtype=np.int64)), sent, self._models)
+        return good
 
     def _fault(self, report: Admitted) -> Fault | None:
         """What only a look at the model, or at the scheme, can tell."""
@@ -223,7 +239,7 @@ class FlowerCarrier(Carrier):
 
     def answers(self, fold: Fold) -> Iterator[Block]:
         """The updates of a cohort; of several draws of a client the mean."""
-        clients = fold.cohort.clients
+        self.cohort, clients = fold.cohort, fold.cohort.clients
         for some in blocks(clients, 8 * self.session.layout.dimension, BLOCK_BYTES):
             part = clients[some].tolist()
             changes = [[self._change(report) for report in self.trained[c]] for c in part]

@@ -96,6 +96,7 @@ class CohortClientApp(ClientApp):
 
     def __call__(self, message: Message, context: Context) -> Message:
         """Answer, train or evaluate."""
+        keep_model(message, context)
         if message.metadata.message_type != wire.TRAIN:
             return super().__call__(message, context)
         if not (self.trains or self._trains_by_object):
@@ -119,6 +120,8 @@ class CohortClientApp(ClientApp):
         }
         row = self._measured(name, self._asked(message, context), settings)
         content = RecordDict({wire.ANSWER: wire.to_record({name: row})})
+        if wire.MODEL in config:
+            content[wire.CONFIG] = ConfigRecord({wire.MODEL: config[wire.MODEL]})
         return Message(content, reply_to=message)
 
     def _measured(self, name: str, client: Client, settings: Mapping[str, Any]) -> Array:
@@ -170,6 +173,25 @@ class CohortClientApp(ClientApp):
             )
             _hide_numbers(reply.content)
         return reply
+
+
+def keep_model(message: Message, context: Context) -> None:
+    """Keep the model of a question for the rest of the round, or put it into a message without.
+
+    So whoever was asked about a model is not sent it again to train it.
+    """
+    content, name = message.content, wire.config_of(message).get(wire.MODEL)
+    if name is None:
+        return
+    kept = context.state.get(wire.MODEL)
+    if wire.ARRAYS in content:
+        if message.metadata.message_type == wire.QUERY:
+            context.state[wire.MODEL] = ConfigRecord({wire.MODEL: name})
+            context.state[wire.ARRAYS] = content[wire.ARRAYS]
+    elif isinstance(kept, ConfigRecord) and kept.get(wire.MODEL) == name:
+        content[wire.ARRAYS] = context.state[wire.ARRAYS]
+    else:
+        raise BadInput(f"{wire.NO_MODEL}: send it again.")
 
 
 def _hide_numbers(content: RecordDict) -> None:

@@ -278,8 +278,8 @@ class CohortStrategy(Strategy):
             self._carrier.chosen(selection)
         self._chosen = time.perf_counter()
         self._talk = play(session.setup, session.state, selection, session.ledger)
-        first = next(self._talk)  # invitations are the first thing that is wanted
-        self._letters = self._carrier.invitations(cast("Train", first))
+        self._train = cast("Train", next(self._talk))  # the first thing that is wanted
+        self._letters = self._carrier.invitations(self._train)
         return [letter.message for letter in self._letters]
 
     def _admit(self) -> None:
@@ -336,10 +336,10 @@ class CohortStrategy(Strategy):
         if talk is None:
             raise BadInput("aggregate_train ends a round that configure_train began.")
         self._talk = None
-        arrived = self._carrier.arrived(self._letters, replies)
+        arrived = self._carrier.arrived(self._train, self._letters, replies)
         state, record = carry(talk, self._carrier, arrived)
         rejected = self.gate.counts - self._rejected
-        metrics = self._carrier.metrics(record.cohort)
+        metrics = self._carrier.metrics(self._carrier.cohort)
         record = replace(
             record,
             faults={fault.name.lower(): number for fault, number in rejected.items()},
@@ -347,11 +347,11 @@ class CohortStrategy(Strategy):
             metrics={f"train/{name}": value for name, value in metrics.items()},
         )
         new = session.finished(state, record)
-        self.cohorts.append(record.cohort)
+        self.cohorts.append(self._carrier.cohort)
         told: dict[str, Any] = {
             **metrics,
-            "cohort-size": len(record.cohort),
-            "cohort-weight": float(record.cohort.weights.sum()),
+            "cohort-size": len(self._carrier.cohort),
+            "cohort-weight": float(self._carrier.cohort.weights.sum()),
             "cohort-answered": record.filled,
             "cohort-rejected": rejected.total(),
             "cohort-void": int(record.void),

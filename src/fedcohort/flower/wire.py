@@ -46,6 +46,8 @@ TASK = "fedcohort-task"
 WANTS_SIZE = "fedcohort-wants-size"
 MODEL = "fedcohort-model"
 """The name of the model of a message; who has it is not sent it again."""
+NO_MODEL = "This client no longer has the model of this round"
+"""How a client begins its complaint about a message that relies on a model it has lost."""
 HELLO = "fedcohort-hello"
 """The first question: a client's stable key, what it offers, and its size if that is wanted."""
 

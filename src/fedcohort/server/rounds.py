@@ -426,16 +426,16 @@ def fold(
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
-    extra = tuple(
-        len(state.theta) * FLOAT_BYTES * len(part)
-        for part in (setup.algorithm.keeps_server, setup.algorithm.payloads)
+    vector = len(state.theta) * FLOAT_BYTES
+    down, up = (
+        vector * len(part) for part in (setup.algorithm.keeps_server, setup.algorithm.payloads)
     )
     ledger.trained(
         state.round,
         settled.sent,
         setup.scheme.listens,
         len(cohort),
-        (extra[0], extra[1]),
+        (down, up + pile.row_bytes),
         settled.models,
     )
     after = State(
@@ -481,6 +481,7 @@ class _Pile:
         self.account = setup.aggregator.begin(state.aggregator, cohort, importance)
         self.sums: dict[str, Floats] = {}
         self.heard: dict[str, list[Array]] = {name: [] for name in listens}
+        self.row_bytes = 0  # what a client tells the scheme beside its update
         self.clients: list[Ints] = []
         self.counted: list[Floats] = []
 
@@ -499,6 +500,8 @@ class _Pile:
         for name in self.listens:
             rows = block.updates if name == UPDATE.name else block.heard[name]
             self.heard[name].append(rows)
+        others = [block.heard[name] for name in self.listens if name != UPDATE.name]
+        self.row_bytes = sum(rows[:1].nbytes for rows in others)
         if block.counted is not None:
             self.counted.append(block.counted)
 
