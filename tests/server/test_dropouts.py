@@ -28,6 +28,7 @@ from fedcohort.server import (
 from fedcohort.server.dropouts import complete, jackknifed, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.failing import DropOuts
+from helpers.survivors import survived
 
 RNG = stream(0, "test")
 
@@ -214,22 +215,6 @@ ENDS = {10: (1.0, 0.8), 30: (0.95, 0.45), 50: (0.8, 0.2)}  # availability of fir
 
 def availability(dropping: int) -> Random:
     return Random(tuple(np.linspace(*ENDS[dropping], GROUPS)[GROUP]))
-
-
-def survived(who: DropOuts, selector: Selector, cohort: Cohort, attendance: Attendance):
-    """A simulated round after its drop-outs, as the selector is told."""
-    round, n = selector.round, len(selector.federation)
-    up = who.answering.available(n, round, stream(selector.seed, "dropouts", round))
-    ended = complete(
-        who.rule,
-        cohort,
-        selector.law,
-        attendance,
-        lambda asked: asked if up is None else np.intersect1d(asked, up),
-        stream(selector.seed, "replace", round),
-    )
-    selector.amend(ended.cohort)
-    return ended.cohort, ended.attendance, ended.void(who.quorum)
 
 
 def bias(

@@ -18,6 +18,7 @@ from fedcohort.server import Attendance, Hajek, Redraw, Survivors
 from fedcohort.server.dropouts import Completed, complete
 from fedcohort.simulation import Random
 from fedcohort.simulation.failing import DropOuts
+from helpers.survivors import survived
 
 WITHOUT_LAW = (
     "pow-d",
@@ -161,7 +162,7 @@ def rounds(name: str, number: int, rule: Any) -> list[Cohort]:
     selector = Selector(of_size(name), federation, seed=1, ask=labels)
     who, attendance, out = DropOuts(Random(0.6), rule), Attendance.of(N), []
     for _ in range(number):
-        cohort, attendance, _ = who.survived(selector, selector.select(), attendance)
+        cohort, attendance, _ = survived(who, selector, selector.select(), attendance)
         selector.observe(fedcohort.Replies(cohort.clients, {"loss": cohort.clients + 1.0}))
         out.append(cohort)
     return out
