@@ -385,3 +385,24 @@ def test_the_memo_is_plain_text(answered: Path) -> None:
     lines = (answered / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line.split(" ", 1)[1]) for line in lines]
     assert [record["what"] for record in records] == ["offset", "answer"]
+
+
+# -- all that a client agrees to is one object -------------------------------------------------
+
+
+def test_a_policy_says_what_is_answered_and_where_it_is_remembered(tmp_path: Path) -> None:
+    policy = ClientPolicy(answers={"size"}, folder=lambda context: tmp_path / context)
+    policy.allow("size")
+    with pytest.raises(PolicyRefused, match=r"the signals \['size'\]"):
+        policy.allow("loss")
+    assert policy.place("a size", "me") == tmp_path / "me"
+    assert ClientPolicy(folder=str(tmp_path)).place("a size") == tmp_path
+    with pytest.raises(PolicyRefused, match="only with a folder"):
+        ClientPolicy().place("a size")
+
+
+def test_the_policy_says_when_answers_are_fresh(tmp_path: Path) -> None:
+    assert PrivateSize(tmp_path, ClientPolicy(fresh="every-round")).fresh == "every-round"
+    assert PrivateSize(tmp_path, ClientPolicy(fresh="every-round"), fresh="never").fresh == "never"
+    with pytest.raises(BadParameter, match="'fresh' parameter of ClientPolicy"):
+        ClientPolicy(fresh="daily")  # type: ignore[arg-type]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from fedcohort.core.errors import BadParameter, NoEntropy
+from fedcohort.core.errors import (
+    BadCheckpoint,
+    BadParameter,
+    BudgetExceeded,
+    NoEntropy,
+    PolicyRefused,
+)
 from fedcohort.maths.noise import law, scale_for
+from fedcohort.privacy import ClientPolicy, PrivateCounts
 from fedcohort.privacy import counts as module
 from fedcohort.privacy.counts import private_counts
 
@@ -52,3 +60,35 @@ def test_bad_sensitivity_and_counts() -> None:
         private_counts(np.array([1]), 1.0, 0)
     with pytest.raises(ValueError, match="at least 0"):
         private_counts(np.array([-1]), 1.0)
+
+
+# -- on the disk, within a policy ----------------------------------------------------------------
+
+
+def test_an_answer_is_repeated_and_paid_for_once(tmp_path: Path) -> None:
+    client = PrivateCounts(tmp_path, ClientPolicy(ceiling=1.0))
+    first = client.answer(np.array([5, 7]), "labels", 0.5, 2)
+    again = PrivateCounts(tmp_path, ClientPolicy(ceiling=1.0))  # a restart, and other data
+    np.testing.assert_array_equal(again.answer(np.array([900, 1]), "labels", 0.5, 2), first)
+    client.answer(np.array([5, 7]), "features", 0.5, 2)
+    with pytest.raises(BudgetExceeded):
+        client.answer(np.array([5, 7]), "more", 0.5, 2)
+    with pytest.raises(PolicyRefused, match="an epsilon"):
+        PrivateCounts(tmp_path).answer(np.array([5]), "dear", 3.5, 2)
+
+
+def test_a_lost_answer_is_not_drawn_anew(tmp_path: Path) -> None:
+    client = PrivateCounts(tmp_path)
+    client.answer(np.array([5]), "labels", 0.5, 2)
+    (tmp_path / "answers.jsonl").unlink()
+    with pytest.raises(BadCheckpoint, match="has lost an answer that was sent"):
+        client.answer(np.array([5]), "labels", 0.5, 2)
+
+
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [(0.5, 0), (1e-12, 2)])
+def test_what_cannot_be_drawn_is_not_booked(
+    tmp_path: Path, epsilon: float, sensitivity: int
+) -> None:
+    with pytest.raises(BadParameter):
+        PrivateCounts(tmp_path).answer(np.array([5]), "labels", epsilon, sensitivity)
+    assert not list(tmp_path.iterdir())
