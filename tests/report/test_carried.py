@@ -146,6 +146,8 @@ def test_clients_that_answer_leave_no_section_about_drop_outs(make) -> None:
     assert [each.key for each in drawn] == ["answered"]
     cross = drawn[0].traces[-1]
     assert (cross["mode"], cross["x"].tolist(), cross["y"].tolist()) == ("markers", [5], [0.25])
+    assert cross["customdata"].tolist() == [1.0]
+    assert {trace["meta"]["when"]["line"] for trace in drawn[0].traces} == {"rolling", "raw"}
 
 
 def test_rejected_reports_are_counted_by_reason(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from fedcohort.report import facts
 from fedcohort.report.drawing import Drawing, line, meta, name_of
-from fedcohort.report.figures import every, over_rounds, round_axis
+from fedcohort.report.figures import SMOOTH_OR_RAW, every, over_rounds, round_axis
 from fedcohort.report.figures_clients import scheme_switch
-from fedcohort.report.measures import choosing, numbered
+from fedcohort.report.measures import ACCURACY, choosing, drawn, numbered
 from fedcohort.report.thin import bucket_edges
 
 if TYPE_CHECKING:
@@ -33,16 +33,19 @@ def answers(comparison: Comparison) -> tuple[Drawing, ...]:
         "answered",
         "Answers",
         "The share of the draws of each round that somebody answered, replacements included. A "
-        "cross is a round that was void: too few answered, and the model stayed.",
+        "cross is a round that was void (in any run): too few answered, and the model stayed.",
         "Draws answered",
     )
     crosses = []
     for index, label in numbered(comparison):
-        rows = table[(table["scheme"] == label) & (table["void"] > 0)]
-        if len(rows):
-            x, y = rows["round"].to_numpy(), rows["answered"].to_numpy()
-            cross = line(index, label, x, y, "Round %{x} was void<br>%{y:.0%} of draws answered")
-            cross |= {"mode": "markers", "marker": {"symbol": "x", "size": 10}}
+        rows = table[table["scheme"] == label]
+        void = rows["void"].to_numpy() > 0
+        for way, _ in SMOOTH_OR_RAW.options if void.any() else ():
+            y = drawn(rows["answered"].to_numpy()[None], way, ACCURACY)[0]
+            hover = "Round %{x} was void in %{customdata:.0%} of the runs"
+            cross = line(index, label, rows["round"].to_numpy()[void], y[void], hover, line=way)
+            cross |= {"mode": "markers", "marker": {"symbol": "x", "size": 11}}
+            cross["customdata"] = rows["void"].to_numpy()[void]
             crosses.append(cross)
     answered = replace(answered, traces=(*answered.traces, *crosses))
     return (answered, _rejected(comparison, table)) if table["rejected"].any() else (answered,)

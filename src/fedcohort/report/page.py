@@ -318,9 +318,12 @@ def _answers(comparison: Comparison) -> tuple[str, ...]:
     if table.empty:
         return ()
     grouped = table.groupby("scheme", sort=False)
-    shown = grouped.sum().drop(columns="round").assign(answered=grouped["answered"].mean())
-    shown["answered"] = [f"{share:.1%}" for share in shown["answered"]]
-    names = {"answered": "draws answered", "void": "void rounds", "counted": "answers that counted"}
+    shown = grouped.sum().drop(columns="round").assign(answered=100 * grouped["answered"].mean())
+    names = {
+        "answered": "% of draws answered",
+        "void": "void rounds",
+        "counted": "answers that counted",
+    }
     return (
         _panel(
             "Who answered, in sum",
