@@ -9,9 +9,8 @@ from fedcohort import learning
 def __getattr__(name: str) -> Any:
     if name not in learning.__all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    warnings.warn(
-        f"{__name__} has become fedcohort.learning; import {name} from there.",
-        DeprecationWarning,
-        stacklevel=2,
+    said = (
+        f"fedcohort.simulation's tasks and work are fedcohort.learning; import {name} from there."
     )
+    warnings.warn(said, DeprecationWarning, stacklevel=2)
     return getattr(learning, name)
