@@ -12,6 +12,7 @@ import numpy as np
 
 from fedcohort.core.client import UPDATE, Signal, row_bytes
 from fedcohort.core.conversation import Ask
+from fedcohort.core.positions import ascending, missing_from
 from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16
@@ -134,8 +135,8 @@ class Ledger:
         if models is not None:
             return models * self.model_bytes
         have = self._have_model[1] if self._have_model[0] == round else self._have_model[1][:0]
-        new = np.setdiff1d(clients, have) if len(have) else np.unique(clients)
-        self._have_model = (round, np.concatenate([have, new]) if len(have) else new)
+        new = missing_from(have, clients)
+        self._have_model = (round, ascending(np.concatenate([have, new])) if len(have) else new)
         return len(new) * self.model_bytes
 
     def _book(self, entry: Entry) -> None:

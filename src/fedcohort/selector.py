@@ -20,6 +20,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import Latest
+from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
@@ -236,7 +237,7 @@ class Selector:
                     "Replies with these signals."
                 )
             return Replies(cohort.clients, {name: np.empty(0) for name in wanted})
-        strangers: list[int] = np.setdiff1d(replies.clients, cohort.clients).tolist()
+        strangers = missing_from(cohort.clients, replies.clients).tolist()
         if strangers:
             raise BadInput(f"Replies came from clients that were not chosen: {strangers[:5]}.")
         missing = [name for name in wanted if name not in replies.signals]

@@ -25,10 +25,10 @@ from fedcohort.server import (
     Survivors,
     dropout_rule,
 )
-from fedcohort.server.dropouts import complete, jackknifed, settle
+from fedcohort.server.dropouts import jackknifed, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.failing import DropOuts
-from helpers.survivors import survived
+from helpers.settling import complete, survived
 
 RNG = stream(0, "test")
 

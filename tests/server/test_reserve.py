@@ -15,10 +15,10 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
-from fedcohort.server.dropouts import Completed, complete
+from fedcohort.server.dropouts import Completed
 from fedcohort.simulation import Random
 from fedcohort.simulation.failing import DropOuts
-from helpers.survivors import survived
+from helpers.settling import complete, survived
 
 WITHOUT_LAW = (
     "pow-d",

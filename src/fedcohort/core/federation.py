@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
 from fedcohort.core.parameters import is_whole
+from fedcohort.core.positions import ascending
 from fedcohort.core.shares import Shares, exact_sum
 from fedcohort.core.types import Floats, Ints
 
@@ -257,7 +258,7 @@ def checked_positions(positions: ArrayLike, n: int, name: str) -> Ints:
         return np.empty(0, dtype=np.int64)
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise BadInput(f"'{name}' must be positions or a mask of {n} clients; got {positions!r}.")
-    out = np.unique(values).astype(np.int64)
+    out = ascending(values.astype(np.int64))
     if out[0] < 0 or out[-1] >= n:
         raise BadInput(f"'{name}' must be positions in [0, {n}); got {out[0]} to {out[-1]}.")
     return out

@@ -40,8 +40,9 @@ import numpy as np
 from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.design import Design, Pool, Pools
 from fedcohort.core.parameters import Checked, Whole
+from fedcohort.core.positions import ascending
 from fedcohort.core.registry import Kind
-from fedcohort.core.types import Floats, Ints
+from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import permutation, pick
 
@@ -222,10 +223,12 @@ def settle(
     nobody ever failed.
     """
     answered = yield cohort.clients
+    everyone = np.array_equal(ascending(answered), cohort.clients)
+    if everyone and np.array_equal(attendance.asked, attendance.answered):  # nobody ever failed
+        return Completed(cohort, attendance.after(cohort.clients, cohort.clients), 1.0)
     pools = None if law is None or not rule.attempts else law.pools()
     reserve = cohort.reserve if pools is None and rule.attempts else None
     asked, clients, weights, draws = cohort.clients, cohort.clients, cohort.weights, cohort.draws
-    everyone = np.array_equal(np.sort(answered), cohort.clients)
     if not everyone:
         books = _Books(cohort, answered, len(attendance.asked))
         if pools is not None and law is not None:
@@ -309,12 +312,14 @@ def _redrawn(
     lost = np.repeat(cohort.clients[books.lost], cohort.draws[books.lost]).tolist()
     for _ in range(attempts):
         tried: list[tuple[int, int]] = []  # (who is lost, to whom the draw has gone)
+        taken = books.asked.copy()
         for client in lost:
-            other = _drawn_in(pools.of(client), books, [who for _, who in tried], rng)
+            other = _drawn_in(pools.of(client), books, taken, rng)
             if other is not None and books.answered[other]:
                 extra[other] += 1
             elif other is not None:  # None: the pool is exhausted, and the draw stays lost
                 tried.append((client, other))
+                taken[other] = True
         if not tried:
             break
         wanted = np.unique([other for _, other in tried])
@@ -325,12 +330,11 @@ def _redrawn(
     books.draws += extra
 
 
-def _drawn_in(pool: Pool, books: _Books, tried: list[int], rng: np.random.Generator) -> int | None:
-    barred = books.asked[pool.clients]
+def _drawn_in(pool: Pool, books: _Books, taken: Bools, rng: np.random.Generator) -> int | None:
+    """Somebody of the pool who is not known to be away; or, without repetition, not taken."""
+    barred = taken[pool.clients]
     if pool.again:
-        barred &= ~books.answered[pool.clients]
-    else:
-        barred |= np.isin(pool.clients, tried)
+        barred = books.asked[pool.clients] & ~books.answered[pool.clients]
     clients, chances = pool.clients[~barred], pool.chances[~barred]
     if not len(clients):
         return None

@@ -22,6 +22,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import Latest
 from fedcohort.core.parameters import Checked
+from fedcohort.core.positions import missing_from
 from fedcohort.core.registry import Kind
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -230,7 +231,7 @@ def weights_of(cohort: Cohort, clients: Ints) -> Floats:
     >>> weights_of(Cohort.of([2, 5], [0.25, 0.75]), np.array([5]))
     array([0.75])
     """
-    strangers: list[int] = np.setdiff1d(clients, cohort.clients).tolist()
+    strangers = missing_from(cohort.clients, clients).tolist()
     if strangers:  # they would get the weight of another client
         raise BadInput(
             f"Only members of a cohort have a weight in it; {strangers[:5]} are not among its "

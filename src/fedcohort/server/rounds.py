@@ -34,6 +34,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import fits
+from fedcohort.core.positions import ascending
 from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
@@ -452,7 +453,7 @@ def fold(
     record = Record(
         state.round,
         Cohort.empty() if settled.void else pile.weighed(),
-        np.unique(settled.sent),
+        ascending(settled.sent),
         len(state.federation) if there is None else len(there),
         settled.void,
         settled.filled,

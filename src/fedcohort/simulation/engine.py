@@ -155,7 +155,7 @@ class SimulatedCarrier(Carrier):
 
     def train(self, train: Train) -> Arrived:
         asked = train.clients
-        return Arrived(asked if self.up is None else np.intersect1d(asked, self.up))
+        return Arrived(asked if self.up is None else asked[np.isin(asked, self.up)])
 
     def answers(self, fold: Fold) -> Iterator[Block]:
         cohort, clients = fold.cohort, self.clients

@@ -1,14 +1,34 @@
-"""A selector's round in which some of the chosen do not answer."""
+"""Drop-outs settled by a function that says who of those invited answers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from fedcohort import Cohort, Selector
 from fedcohort.core.streams import stream
 from fedcohort.server import Attendance
-from fedcohort.server.dropouts import complete
+from fedcohort.server.dropouts import Completed, DropOutRule, settle
 from fedcohort.simulation.failing import DropOuts
+
+
+def complete(
+    rule: DropOutRule,
+    cohort: Cohort,
+    law: object,
+    attendance: Attendance,
+    train: Callable[[np.ndarray], np.ndarray],
+    rng: np.random.Generator,
+) -> Completed:
+    conversation = settle(rule, cohort, law, attendance, rng)  # type: ignore[arg-type]
+    invited = next(conversation)
+    while True:
+        answered = train(invited)
+        try:
+            invited = conversation.send(answered)
+        except StopIteration as ended:
+            return ended.value
 
 
 def survived(who: DropOuts, selector: Selector, cohort: Cohort, attendance: Attendance):
