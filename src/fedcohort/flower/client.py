@@ -25,6 +25,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ Handler = Callable[[Message, Context], Message]
 CORE = (SIZE, LOSS, LABEL_HISTOGRAM, UPDATE, UPDATE_NORM)
 
 
-def known_signals(more: Collection[Signal] = ()) -> dict[str, Signal]:
+@cache
+def known_signals(more: tuple[Signal, ...] = ()) -> dict[str, Signal]:
     """Every signal that an installed scheme asks for or listens to, by name, and ``more``."""
     declared = [signal for cls in schemes().values() for signal in (*cls.asks, *cls.listens)]
     return {signal.name: signal for signal in (*CORE, *declared, *more)}

@@ -62,6 +62,8 @@ class Population:
     ledger: Ledger = field(default_factory=Ledger)
     nodes: dict[Hashable, int] = field(default_factory=dict)
     sizes: dict[Hashable, int] = field(default_factory=dict)
+    offers: dict[Hashable, frozenset[str]] = field(default_factory=dict)
+    """What clients have said that they can tell; those of another make say nothing."""
     _strangers: dict[int, int] = field(default_factory=dict)  # node: how often it failed to answer
 
     def wait(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
@@ -160,8 +162,12 @@ class Population:
             key = names.get(node, "") if self.identity == "name" else _key(report)
             if wants_size and report.arrays["size"].dtype.kind not in "iu":
                 self.gate.counts[Fault.WRONG_TYPE] += 1
-            elif self._enter(key, node) and wants_size:
-                self.sizes[key] = int(report.arrays["size"])
+            elif self._enter(key, node):
+                told = wire.config_of(report.message).get(wire.OFFERS)
+                if isinstance(told, list):
+                    self.offers[key] = frozenset(map(str, told))
+                if wants_size:
+                    self.sizes[key] = int(report.arrays["size"])
 
     def _names(self, grid: Grid) -> dict[int, str]:
         return {info.node_id: info.name for info in grid.get_nodes()}

@@ -13,7 +13,8 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.client import missing
+from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
@@ -131,6 +132,7 @@ class Session:
         """See who is there; the first time, wait for all that are expected, later for anybody."""
         if not hasattr(self, "grid"):
             self.population.wait(grid, expected, pause)
+            self._compare_offers()
             if not self.begun:
                 self.found(self.population.nodes)
             self.grid = grid
@@ -143,6 +145,18 @@ class Session:
         while not self._anybody and (left := end - time.monotonic()) > 0:
             pause(min(self.limits.poll, left))
             self.population.refresh(grid, self.limits.query)
+
+    def _compare_offers(self) -> None:
+        """Say before the first round if clients cannot tell what the scheme wants to know."""
+        scheme, told = self.setup.scheme, self.population.offers
+        for signal in {*scheme.asks, *scheme.listens}:
+            said = [line for offers in told.values() if (line := missing([signal], offers))]
+            if not said:
+                continue
+            what = f"{scheme.name} asks for '{signal.name}' ({signal.discloses})"
+            if len(said) == len(self.population.nodes):
+                raise TooFewClients(f"{what}, and no client can tell it. {said[0]}")
+            log.warning("\t├──> %s: %d of %d cannot. %s", what, len(said), len(told), said[0])
 
     @property
     def _anybody(self) -> bool:

@@ -21,6 +21,7 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
+from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
 from fedcohort.designs import Rows
@@ -71,7 +72,10 @@ class Target(Scheme[Groups]):
     claims: ClassVar[frozenset[Claim]] = frozenset(
         {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
     )
-    asks: ClassVar[frozenset[Signal]] = frozenset({LABEL_HISTOGRAM})
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset({LABEL_HISTOGRAM}),
+        lambda scheme: frozenset({LABEL_HISTOGRAM} if scheme.groups is None else ()),
+    )
     State: ClassVar[type] = Groups
 
     def start(self, federation: Federation, rng: Any) -> Generator[Ask, Array, Groups]:
