@@ -31,9 +31,9 @@ it would have chosen just so.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -45,9 +45,6 @@ from fedcohort.core.registry import Kind
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import permutation, pick
-
-Train = Callable[[Ints], Ints]
-"""Asks clients to train and returns those that did: positions in, positions out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,25 +245,6 @@ def settle(
         weights = rule.weights(float(cohort.weights.sum()), weights, factors)
     kept = replace(cohort, clients=clients, weights=weights, draws=draws, reserve=None)
     return Completed(kept, now, filled)
-
-
-def complete(
-    rule: DropOutRule,
-    cohort: Cohort,
-    design: Design | None,
-    attendance: Attendance,
-    train: Train,
-    rng: np.random.Generator,
-) -> Completed:
-    """`settle` with a function that lets clients train."""
-    conversation = settle(rule, cohort, design, attendance, rng)
-    invited = next(conversation)
-    while True:
-        answered = train(invited)
-        try:
-            invited = conversation.send(answered)
-        except StopIteration as ended:
-            return cast("Completed", ended.value)
 
 
 def _factors(clients: Ints, pools: Pools | None, attendance: Attendance, tries: int) -> Floats:
