@@ -25,6 +25,7 @@ from fedcohort.server.checkpoint import (
     unpack_selection,
     unpack_state,
 )
+from fedcohort.server.history import LOCK
 from fedcohort.server.rounds import Selection, Setup, State, replayed
 
 STATE, SELECTION = "flower-state", "flower-selection"
@@ -44,7 +45,7 @@ class Folder:
         with contextlib.ExitStack() as stack:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(exclusive(self.path / "lock", PATIENCE))
+                stack.enter_context(exclusive(self.path / LOCK, PATIENCE))
             except InUse:
                 raise InUse(
                     f"Another server runs on the folder '{self.path}': end it, or use another one."

@@ -190,6 +190,7 @@ class Session:
             "algorithm": {"name": setup.algorithm.name, **setup.algorithm.parameters},
             "dropouts": str(setup.dropouts),
             "quorum": setup.quorum,
+            "dimension": self.layout.dimension,
             "layers": {name: list(shape) for name, shape in self.layout.shapes.items()},
             "versions": versions(),
             "ids": list(federation.ids),
@@ -290,6 +291,8 @@ class Session:
         if state.federation.sizes is not None:
             sizes = state.federation.sizes.tolist()
             self.population.sizes.update(zip(state.federation.ids, sizes, strict=True))
+        if self.history is not None:
+            self.history.settings(self._facts(state.federation))  # there may be more rounds now
         self.sent = wire.to_record(self.layout.arrays(state.theta))
         self._name = ""
         log.info("\t├──> goes on after round %d of '%s'", state.round, path)
