@@ -451,3 +451,8 @@ def test_the_ledger_adds_up_per_purpose() -> None:
         ledger.asked(round, ask, np.zeros(4))
     ledger.trained(0, np.arange(4))
     assert ledger.epsilons() == {"private_size": 3.5}
+
+
+def test_with_known_sizes_nobody_is_asked_and_no_client_must_be_able_to_tell():
+    assert scheme("fedsampling").asks == FedSampling.asks != frozenset()
+    assert scheme("fedsampling", mechanism="exact").asks == frozenset()

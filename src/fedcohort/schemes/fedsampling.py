@@ -23,6 +23,7 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
+from fedcohort.core.depending import depending
 from fedcohort.core.disclosure import EVERYONE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_real
@@ -118,7 +119,10 @@ class FedSampling(Scheme[Answers]):
         "Algorithm 1, equations (1) and (2)",
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.EVEN_OVER_SAMPLES})
-    asks: ClassVar[frozenset[Signal]] = frozenset({PRIVATE_SIZE})
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset({PRIVATE_SIZE}),
+        lambda scheme: frozenset() if scheme.mechanism == "exact" else frozenset({PRIVATE_SIZE}),
+    )
     State: ClassVar[type] = Answers
 
     @property
