@@ -268,7 +268,7 @@ def test_the_same_helper_for_every_kind() -> None:
     assert fedcohort.dropout_rule("redraw:attempts=1").attempts == 1
     assert fedcohort.availability("random:probability=0.2,0.9") == Random((0.2, 0.9))
     assert availability() == availability("always")
-    with pytest.raises(BadInput, match="An optimiser must be a Optimiser or its name; got 3"):
+    with pytest.raises(UnknownName, match="There is no optimiser named 3"):
         fedcohort.optimiser(3)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match=r"parameter of cyclic named 'group'.*Did you mean 'gro"):
         availability("cyclic:group=2")

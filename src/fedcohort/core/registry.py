@@ -129,10 +129,7 @@ class Kind(Mapping[str, Any], Generic[T]):
                 raise UnknownName(self.name, which, self)
             return which  # type: ignore[return-value]
         if not isinstance(which, str):
-            an = "An" if self.name[0] in "aeiou" else "A"
-            raise BadInput(
-                f"{an} {self.name} must be a {self._built.__name__} or its name; got {which!r}."
-            )
+            raise UnknownName(self.name, which, self)
         name, texts = split(which)
         part = self.find(name, files=files)
         twice = sorted(texts.keys() & settings.keys())

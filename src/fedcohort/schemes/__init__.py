@@ -12,6 +12,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
+from fedcohort.core.errors import BadInput
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Scheme
 
@@ -51,6 +52,8 @@ def installed(word: str, /, **parameters: Any) -> Scheme[Any]:
 
 def as_scheme(which: Scheme[Any] | str) -> Scheme[Any]:
     """A scheme, given itself or by a word as `scheme` takes it."""
+    if not isinstance(which, Scheme | str):
+        raise BadInput(f"A scheme must be a Scheme or its name; got {which!r}.")
     return SCHEMES.build(which)
 
 
