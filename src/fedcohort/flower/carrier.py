@@ -62,7 +62,7 @@ class FlowerCarrier(Carrier):
         self.listens = {s.name for s in session.setup.scheme.listens if s != UPDATE}
         self._questioned = any(signal.needs_model for signal in session.setup.scheme.asks)
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
-        self.trained: dict[int, list[Admitted]] = {}
+        self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
         self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client
         self.cohort = Cohort.empty()  # who answered, whether or not the round is void
         self._answers: dict[tuple[str, str, Any], Array] = {}
@@ -210,17 +210,17 @@ class FlowerCarrier(Carrier):
         records = (wire.ARRAYS, wire.CHANGE)
         good = []
         for report in received(session.gate, letters, replies, session.round_name, form, records):
-            fault = self._fault(report)
+            change = session.change(dict(report.arrays), report.record)
+            fault = self._fault(report, change)
             if fault is None:
-                self.trained.setdefault(report.client, []).append(report)
+                self.trained.setdefault(report.client, []).append((change, report.message))
                 good.append(report.client)
             else:
                 session.gate.found(report.client, fault)
         return good
 
-    def _fault(self, report: Admitted) -> Fault | None:
+    def _fault(self, report: Admitted, change: Array) -> Fault | None:
         """What only a look at the model, or at the scheme, can tell."""
-        change = self._change(report)
         if change.size and not np.abs(change).max() <= self.largest:
             return Fault.OUT_OF_RANGE
         if not self.listens:
@@ -234,23 +234,23 @@ class FlowerCarrier(Carrier):
         self.heard.setdefault(report.client, found)
         return None
 
-    def _change(self, report: Admitted) -> Array:
-        return self.session.change(dict(report.arrays), report.record)
-
     def answers(self, fold: Fold) -> Iterator[Block]:
         """The updates of a cohort; of several draws of a client the mean."""
         self.cohort, clients = fold.cohort, fold.cohort.clients
         for some in blocks(clients, 8 * self.session.layout.dimension, BLOCK_BYTES):
             part = clients[some].tolist()
-            changes = [[self._change(report) for report in self.trained[c]] for c in part]
-            rows = [each[0] if len(each) == 1 else np.mean(each, axis=0) for each in changes]
+            rows = [_mean([change for change, _ in self.trained[c]]) for c in part]
             heard = {name: np.asarray([self.heard[c][name] for c in part]) for name in self.listens}
             yield Block(clients[some], np.stack(rows), heard)
 
     def metrics(self, cohort: Cohort) -> dict[str, float]:
         """The mean of what clients report about their training; for show."""
         weighed = zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True)
-        return mean_metrics((w, self.trained[client][0].message) for client, w in weighed)
+        return mean_metrics((w, self.trained[client][0][1]) for client, w in weighed)
+
+
+def _mean(changes: list[Array]) -> Array:
+    return changes[0] if len(changes) == 1 else np.mean(changes, axis=0)
 
 
 def _keeps(report: Admitted, model: str) -> bool:

@@ -18,7 +18,7 @@ from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.limits import Limits
@@ -68,6 +68,7 @@ class Session:
         self.selection: Selection | None = None  # of a round that was not over
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
         self._theta = np.empty(0)
+        self._flat: Floats | None = None  # the model that was sent, once it is needed
         self._booked = 0  # entries of the ledger that are in a record
         self._coming: Federation | None = None
 
@@ -87,7 +88,7 @@ class Session:
             self.layout = wire.Layout.of(found)
             self.ledger.model_bytes = self.layout.nbytes
         self._theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
-        self._name = ""
+        self._name, self._flat = "", None
         if self.begun:
             self.state = replace(self.state, theta=self._theta)
 
@@ -104,8 +105,9 @@ class Session:
         flat = self.layout.flat(arrays)
         if record == wire.CHANGE:
             return flat
-        sent = self.layout.flat(wire.from_record(self.sent))
-        return flat.astype(np.float64) - sent.astype(np.float64)
+        if self._flat is None:
+            self._flat = self.layout.flat(wire.from_record(self.sent)).astype(np.float64)
+        return flat.astype(np.float64) - self._flat
 
     def finished(self, after: State, record: Record) -> ArrayRecord | None:
         """The end of a round, written down; the new model, None where it stays."""
@@ -114,7 +116,7 @@ class Session:
             arrays = self.layout.arrays(after.theta)
             if all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
                 new = self.sent = wire.to_record(arrays)
-                self._name = ""
+                self._name, self._flat = "", None
             else:
                 log.warning("\t├──> the step leaves the range of numbers: the model stays")
                 after = replace(after, theta=before.theta, optimiser=before.optimiser)
@@ -294,7 +296,7 @@ class Session:
         if self.history is not None:
             self.history.settings(self._facts(state.federation))  # there may be more rounds now
         self.sent = wire.to_record(self.layout.arrays(state.theta))
-        self._name = ""
+        self._name, self._flat = "", None
         log.info("\t├──> goes on after round %d of '%s'", state.round, path)
         return self.sent
 

@@ -295,7 +295,8 @@ def _asked(
             told = yield ask
             found = told if isinstance(told, Answers) else Answers(told, ask.clients, -1)
             rows = np.asarray(found.rows)
-            ledger.asked(round, ask, rows, *found[1:])
+            if rows.ndim and len(rows) == len(ask.clients):  # or they are refused in a moment
+                ledger.asked(round, ask, rows, *found[1:])
             heard.append(Heard(ask, rows))
     except StopIteration as end:
         return end.value
@@ -582,7 +583,11 @@ def carry(talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None) 
             except StopIteration as end:
                 return cast("T", end.value)
             if isinstance(wanted, Ask):
-                reply = carrier.ask(wanted)
+                try:
+                    reply = carrier.ask(wanted)
+                except Exception as error:
+                    talk.throw(error)  # whoever asked says when that was
+                    raise
             elif isinstance(wanted, Train):
                 reply = carrier.train(wanted)
             else:
