@@ -152,7 +152,8 @@ class Selector:
         return self._selection.cohort
 
     def _carry(self, talk: Generator[Ask, Any, T], ask: Answer | None) -> T:
-        return carry(talk, _Asking(self.ask if ask is None else ask, self.scheme.name))
+        carrier = _Asking(self.ask if ask is None else ask, self.scheme.name)
+        return carry(talk, carrier, None, f"This was round {self.round}.")
 
     @property
     def started(self) -> bool:

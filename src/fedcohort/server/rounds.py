@@ -574,8 +574,13 @@ def play(
     return (yield from fold(setup, state, settled, ledger))
 
 
-def carry(talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None) -> T:
-    """Bring a conversation to its end; ``reply`` answers what it asked last."""
+def carry(
+    talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None, when: str = ""
+) -> T:
+    """Bring a conversation to its end; ``reply`` answers what it asked last.
+
+    ``when`` is what an error in asking is told with.
+    """
     with contextlib.closing(talk):
         while True:
             try:
@@ -586,7 +591,8 @@ def carry(talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None) 
                 try:
                     reply = carrier.ask(wanted)
                 except Exception as error:
-                    talk.throw(error)  # whoever asked says when that was
+                    if when:
+                        error.add_note(when)
                     raise
             elif isinstance(wanted, Train):
                 reply = carrier.train(wanted)
@@ -605,7 +611,8 @@ def run_round(
     """One round in its synchronous order; ``resume`` is a selection that was made durable."""
     number, selection = len(ledger.entries), resume
     if selection is None:
-        state, selection = carry(choose(setup, state, moment, ledger), carrier)
+        when = f"This was round {state.round}."
+        state, selection = carry(choose(setup, state, moment, ledger), carrier, None, when)
         carrier.chosen(selection)
     after, record = carry(play(setup, state, selection, ledger), carrier)
     return after, replace(record, entries=ledger.since(number))
