@@ -17,10 +17,12 @@ from scipy.stats import binom
 
 import fedcohort
 from fedcohort import Federation, Selector
+from fedcohort.core import Cohort
 from fedcohort.core.shares import Shares
-from fedcohort.designs import Bernoulli, Rows
+from fedcohort.designs import Bernoulli, Rows, Stratified
 from fedcohort.maths.choice import as_integers, weighted_without_replacement
 from fedcohort.maths.draws import below, steadily_below
+from fedcohort.server.dropouts import Attendance, Redraw, complete
 
 N, M, SMALL, LEVEL = 100, 10, 1e-9, 1e-6
 
@@ -202,3 +204,19 @@ def test_schemes_do_not_care_about_the_last_digits_of_importance(name: str, some
         ]
         np.testing.assert_array_equal(cohorts[0].clients, cohorts[1].clients)
         np.testing.assert_allclose(cohorts[0].weights, cohorts[1].weights, rtol=5e-9)
+
+
+def test_who_stands_in_does_not_hang_on_the_last_digits() -> None:
+    """A stratum of four, two of which are lost: half of its mass is left to draw from."""
+
+    def stands_in(lengths: np.ndarray, seed: int) -> list[int]:
+        part = Rows.hansen_hurwitz(Shares.of_floats(lengths), Shares.of(np.ones(4, dtype=int)), 2)
+        strata = (np.arange(4), np.arange(4, 8))
+        law = Stratified(8, strata, (part, part), (Fraction(1, 2),) * 2)
+        cohort = Cohort.of([0, 1], [0.5, 0.5])
+        rule, seen, rng = Redraw(attempts=2), Attendance.of(8), generator(seed)
+        ended = complete(rule, cohort, law, seen, lambda some: some[some > 1], rng)
+        return ended.cohort.clients.tolist()
+
+    for seed in range(200):
+        assert stands_in(np.ones(4), seed) == stands_in(noisy(np.ones(4), SMALL, seed), seed)

@@ -45,6 +45,7 @@ class Pool(NamedTuple):
     clients: Ints  # a client may stand there more than once
     chances: Floats  # positive, any scale
     again: bool  # whether a client may be drawn that was drawn before
+    rounded: bool = False  # whether the chances were measured, as floats
 
 
 class Pools(ABC):

@@ -51,7 +51,8 @@ class StratumPools(Pools):
         number = int(self.stratum[client])
         members = self.strata[number]
         some = members[self.chances[members] > 0]
-        return Pool(some, self.chances[some], self.again[number])
+        # Where a client may come twice, chances inside a stratum go by what clients told.
+        return Pool(some, self.chances[some], self.again[number], rounded=self.again[number])
 
     def average(self, values: Floats) -> Floats:
         out = np.ones(len(values))

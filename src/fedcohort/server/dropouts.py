@@ -44,7 +44,7 @@ from fedcohort.core.positions import ascending
 from fedcohort.core.registry import Kind
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
-from fedcohort.maths.draws import permutation, pick
+from fedcohort.maths.draws import below, permutation, steadily_below
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +317,9 @@ def _drawn_in(pool: Pool, books: _Books, taken: Bools, rng: np.random.Generator)
     if not len(clients):
         return None
     edges = np.cumsum(as_integers(chances))
-    return int(clients[pick(rng, edges, int(edges[-1]), np.zeros(1, dtype=np.int64))[0]])
+    whole = int(edges[-1])
+    ticket = steadily_below(rng, whole) if pool.rounded else int(below(rng, whole, 1)[0])
+    return int(clients[np.searchsorted(edges, ticket, side="right")])
 
 
 def _from_reserve(
