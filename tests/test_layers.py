@@ -196,3 +196,27 @@ def test_privacy_never_sees_the_simulator() -> None:
 )
 def test_a_planted_defect_is_seen(file: str, line: str) -> None:
     assert problems(SOURCE / file, line) != []
+
+
+PLAN = Path(__file__).parents[1] / "docs" / "architecture.md"
+
+
+def floors() -> list[list[str]]:
+    """The rooms of the picture in docs/architecture.md, floor by floor, from the top."""
+    picture = PLAN.read_text(encoding="utf-8").split("```")[1]
+    rows = [line[:54].split() for line in picture.splitlines() if line.strip()]
+    assert len(rows) > 5
+    return rows
+
+
+def test_the_picture_of_the_house_is_true() -> None:
+    rows = floors()
+    height = {room: -number for number, row in enumerate(rows) for room in row}
+    built = {layer(path) for path in FILES} - {"__init__", "__main__"}
+    assert set(height) == built, "docs/architecture.md must show every package, and no other"
+    for path in FILES:
+        room = layer(path)
+        if room in height:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for other in set(ours(tree)) - {room, "__init__"}:
+                assert height[other] < height[room], f"{path} of '{room}' imports from '{other}'"
