@@ -119,7 +119,7 @@ def test_drop_outs_void_rounds_and_liars_are_in_the_report(tmp_path: Path) -> No
     text = re.sub(
         r"<script.*?</script>", "", page.page(Comparison.load(tmp_path / "a")), flags=re.S
     )
-    assert "Rejected reports" in text
+    assert "Missing and rejected reports" in text
     assert "void" in text
 
 

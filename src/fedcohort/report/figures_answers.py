@@ -63,7 +63,7 @@ def _rejected(comparison: Comparison, table: pd.DataFrame) -> Drawing:
             traces.append(
                 {
                     "type": "bar",
-                    "name": name_of(reason),
+                    "name": name_of(reason.replace("_", " ")),
                     "x": starts + 1,
                     "y": np.add.reduceat(rows[reason].to_numpy(), starts),
                     "hovertemplate": "Round %{x}: %{y:.3g}<extra>%{fullData.name}</extra>",
@@ -72,9 +72,10 @@ def _rejected(comparison: Comparison, table: pd.DataFrame) -> Drawing:
             )
     return Drawing(
         "rejected",
-        "Rejected reports",
-        "How many answers of each round (mean over seeds) did not pass the checks at the gate, and "
-        "why; none of them reached the model. In long runs a bar is the sum over several rounds.",
+        "Missing and rejected reports",
+        "How many reports of each round (mean over seeds) did not come or did not pass the checks "
+        "at the gate, and why; none of them reached the model. In long runs a bar is the sum over "
+        "several rounds.",
         tuple(traces),
         {
             "xaxis": round_axis(table["round"]),

@@ -18,11 +18,16 @@ FEW = 4
 """Up to so many options stand side by side; more go into a list."""
 
 
+def unbroken(text: str) -> str:
+    """A text in which a number and its percent sign stay together."""
+    return escape(text).replace(" %", "&nbsp;%")
+
+
 def card(item: Card) -> str:
     """A box with one answer."""
     return (
         f'<div class="card"><dt>{escape(item.question)}</dt>'
-        f"<dd><strong>{escape(item.answer)}</strong><span>{escape(item.detail)}</span></dd></div>"
+        f"<dd><strong>{unbroken(item.answer)}</strong><span>{escape(item.detail)}</span></dd></div>"
     )
 
 

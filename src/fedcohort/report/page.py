@@ -153,7 +153,8 @@ def _what(comparison: Comparison) -> list[str]:
 
 def _run(comparison: Comparison) -> str:
     first, problem = comparison.traces[0], comparison.settings.get("problem")
-    told = _problem(problem) if problem else str(first.settings.get("task", ""))
+    task = "" if is_carried(comparison) else str(first.settings.get("task", ""))
+    told = _problem(problem) if problem else task
     said = [
         counted(len(comparison.labels), "scheme"),
         counted(len(first.importance), "client"),
@@ -327,8 +328,8 @@ def _answers(comparison: Comparison) -> tuple[str, ...]:
     return (
         _panel(
             "Who answered, in sum",
-            "Over all rounds, mean over seeds. Rejected reports are counted by reason; in a void "
-            "round too few answered, so the model stayed.",
+            "Over all rounds, mean over seeds. Reports that are missing or were rejected are "
+            "counted by reason; in a void round too few answered, so the model stayed.",
             shown.rename(columns=names).reset_index(),
         ),
     )

@@ -185,7 +185,7 @@ def _answered(comparison: Comparison) -> list[Card]:
     if table.empty:
         return []
     share, rejected = table["answered"].mean(), table["rejected"].sum()
-    void = f"{amount(table['void'].sum())} void, {counted(rejected, 'report')} rejected"
+    void = f"{amount(table['void'].sum())} void, {counted(rejected, 'report')} missing or rejected"
     return [Card("Did those chosen answer?", f"{100 * share:.0f} % of the draws", void)]
 
 
