@@ -1,7 +1,26 @@
-"""Local algorithms, one per file: what a chosen client does with the model."""
+"""Local algorithms, one per file: what a chosen client does with the model.
+
+Other packages add theirs through the entry point group ``fedcohort.algorithms``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload
 from fedcohort.algorithms.fedprox import FedProx
 from fedcohort.algorithms.sgd import LocalSgd
+from fedcohort.core.registry import Kind
 
-__all__ = ["Algorithm", "FedProx", "LocalRule", "LocalSgd", "Payload"]
+__all__ = ["ALGORITHMS", "Algorithm", "FedProx", "LocalRule", "LocalSgd", "Payload", "algorithm"]
+
+ALGORITHMS: Kind[Algorithm] = Kind("algorithm", __name__, Algorithm, default="sgd")
+
+
+def algorithm(which: Algorithm | str | None = None, **parameters: Any) -> Algorithm:
+    """The local algorithm of that name; None is plain SGD, and an algorithm is itself.
+
+    >>> algorithm("fedprox:mu=0.5")
+    FedProx(mu=0.5)
+    """
+    return ALGORITHMS.build(which, **parameters)

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -76,11 +76,6 @@ class Algorithm(Checked, ABC):
     def stateful(self) -> bool:
         """Whether clients remember something from round to round."""
         return bool(self.keeps_client)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The settings by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def start(self, dimension: int) -> dict[str, Floats]:
         """What the server knows before the first round."""

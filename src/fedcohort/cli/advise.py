@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fedcohort import theory
-from fedcohort.cli.tables import read_histograms, read_sizes, read_updates
+from fedcohort.cli.tables import read_histograms, read_importance, read_sizes, read_updates
 from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation, canonical_ids
+from fedcohort.core.federation import Federation, canonical_ids, importance_of
 from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
 from fedcohort.report.fitted import fitted
@@ -30,6 +30,9 @@ def advise(
         Path | None, typer.Option(help="CSV: one column of sizes, or id,size.")
     ] = None,
     saved: Annotated[Path | None, typer.Option(help="A saved selector, instead of sizes.")] = None,
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     labels: Annotated[
@@ -52,7 +55,7 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say which scheme to use, before any training, and why."""
-    federation, order, ids = _federation(sizes, saved)
+    federation, order, ids = _federation(sizes, saved, importance)
     histograms = None if labels is None else read_histograms(labels, ids, len(federation))
     pilot = None if updates is None else read_updates(updates)
     found = theory.advise(
@@ -75,14 +78,17 @@ def advise(
 
 
 def _federation(
-    sizes: Path | None, saved: Path | None
+    sizes: Path | None, saved: Path | None, importance: str
 ) -> tuple[Federation, Ints | None, tuple[str, ...] | None]:
     """The clients, the order in which the file has them, and their ids in that order."""
     if sizes is not None and saved is None:
         read = read_sizes(sizes)
         order = canonical_ids(read.ids, len(read.sizes))[1]
-        return Federation.from_sizes(read.sizes, read.ids), order, read.ids
+        wanted = importance_of(read_importance(importance, read.ids), read.sizes)
+        return Federation(wanted, read.sizes, read.ids), order, read.ids
     if saved is not None and sizes is None:
+        if importance != "size":
+            raise BadInput("A saved selector has its importances: leave --importance out.")
         return Selector.load(saved).federation, None, None
     raise BadInput("Give --sizes FILE.csv or --saved FILE, one of them.")
 

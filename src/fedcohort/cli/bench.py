@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from fedcohort.cli.tables import read_importance
 from fedcohort.core.cohort import Replies
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.federation import Federation
+from fedcohort.core.federation import Federation, importance_of
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
@@ -43,6 +44,9 @@ def bench(
         int, typer.Option("--parameters", "-d", min=1, help="Numbers in an update.")
     ] = 1000,
     rounds: Annotated[int, typer.Option("--rounds", min=2, help="Rounds to time.")] = 5,
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Time what the server does in a round, for every scheme side by side.
@@ -50,7 +54,8 @@ def bench(
     Processor time of the server alone: what clients need to answer is not counted, nor is
     training. Sizes are log-normal; losses, labels and updates are made up.
     """
-    federation = Federation.from_sizes(_sizes(clients))
+    sizes = _sizes(clients)
+    federation = Federation(importance_of(read_importance(importance), sizes), sizes)
     wanted = [YARDSTICK, YARDSTICK, *(words or SCHEMES)]  # the first only warms up
     # Built before the first is timed: a mistake in one is told at once.
     choosers = [SCHEMES.build(word, otherwise={"m": m}) for word in wanted]

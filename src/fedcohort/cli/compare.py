@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fedcohort.algorithms import ALGORITHMS, algorithm
 from fedcohort.cli.running import check_options, part_option, run
+from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Real, Whole
 from fedcohort.data.partition import PARTITIONS
@@ -35,6 +37,9 @@ def compare(
         str, part_option("How data is divided, as in iid:n=100", PARTITIONS), PARTITIONS
     ] = "one-class-per-client:n=50,per_client=25",
     model: Annotated[str, part_option("Model, as in mlp:hidden=50", MODELS), MODELS] = "softmax",
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
@@ -59,6 +64,11 @@ def compare(
         part_option("Who is there, as in cyclic:groups=4", AVAILABILITIES, "--availability"),
         AVAILABILITIES,
     ] = "always",
+    local: Annotated[
+        str,
+        part_option("What a client does, as in fedprox:mu=0.1", ALGORITHMS, "--algorithm"),
+        ALGORITHMS,
+    ] = "sgd",
     centralised: Annotated[
         int | None, typer.Option(help="Train on all data in one place, too: samples a round.")
     ] = None,
@@ -105,7 +115,13 @@ def compare(
     if steps is not None and epochs is not None:
         raise BadInput("Give --steps or --epochs, not both.")
     built = [SCHEMES.build(word, otherwise={"m": m}) for word in schemes]
-    problem = Problem(data, partition, model=model, partition_seed=partition_seed)
+    problem = Problem(
+        data,
+        partition,
+        model=model,
+        partition_seed=partition_seed,
+        importance=read_importance(importance),
+    )
     options: dict[str, Any] = {
         "work": LocalWork(
             steps=20 if steps is None and epochs is None else steps,
@@ -118,6 +134,7 @@ def compare(
         "server": optimiser(server),
         "estimator": estimator(estimate),
         "availability": availability(available),
+        "algorithm": algorithm(local),
         "evaluate_every": every,
     }
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")

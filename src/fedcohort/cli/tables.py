@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,26 +63,55 @@ def read_histograms(path: Path, ids: tuple[str, ...] | None, n: int) -> Array:
     The order is that of the sizes file; a first column is taken as ids where the sizes have
     ids and all of them appear.
     """
+    counts = _by_client(path, ids, "histograms", _size)
+    if len(counts) != n:
+        raise BadInput(f"{path} must have one line per client ({n}); it has {len(counts)}.")
+    return counts
+
+
+def read_importance(which: str, ids: tuple[str, ...] | None = None) -> str | Floats:
+    """``equal`` or ``size`` as they stand; else the numbers in that file, one line per client.
+
+    As in `read_histograms`, lines may begin with the ids of the sizes.
+    """
+    if which in {"equal", "size"}:
+        return which
+    if not Path(which).is_file():
+        raise BadInput(
+            f"The option --importance must be equal, size or a CSV file. Got {which} instead."
+        )
+    numbers = _by_client(Path(which), ids, "importances", _number)
+    if numbers.shape[1] != 1:
+        raise BadInput(f"{which} must have one number per line, or two columns id,importance.")
+    return numbers[:, 0]
+
+
+def _by_client(
+    path: Path,
+    ids: tuple[str, ...] | None,
+    what: str,
+    read: Callable[[str, Path, int], float],
+) -> Array:
+    """One row of numbers per client, in the order of the ids where lines begin with them."""
     _exists(path)
     rows = list(_rows(path))
     if rows and not _is_number(rows[0][1][-1]):
         rows = rows[1:]
     if not rows:
-        raise BadInput(f"{path} has no histograms; it must have one line per client.")
+        raise BadInput(f"{path} has no {what}; it must have one line per client.")
     named = ids is not None and {cells[0] for _, cells in rows} == set(ids)
     width = len(rows[0][1])
-    counts = np.empty((len(rows), width - named), dtype=np.int64)
+    numbers: list[list[float]] = []
     places: dict[str, int] = {}
     for k, (line, cells) in enumerate(rows):
         if len(cells) != width:
             raise BadInput(f"{path}, line {line}: {width} columns as before; got {len(cells)}.")
-        counts[k] = [_size(cell, path, line) for cell in cells[named:]]
+        numbers.append([read(cell, path, line) for cell in cells[named:]])
         if named and cells[0] in places:
             raise BadInput(f"{path}, line {line}: the id {cells[0]!r} stands there twice.")
         places[cells[0]] = k
-    if len(rows) != n:
-        raise BadInput(f"{path} must have one line per client ({n}); it has {len(rows)}.")
-    return counts[[places[name] for name in ids]] if named and ids is not None else counts
+    table = np.array(numbers)
+    return table[[places[name] for name in ids]] if named and ids is not None else table
 
 
 def read_updates(path: Path) -> Floats:
@@ -163,6 +192,14 @@ def _size(text: str, path: Path, line: int) -> int:
     if not 0 <= value <= LARGEST:
         raise BadInput(f"{must}; got {text[:40]}.")
     return value
+
+
+def _number(text: str, path: Path, line: int) -> float:
+    if not _is_number(text) or not 0 <= float(text) < np.inf:
+        raise BadInput(
+            f"{path}, line {line}: an importance must be a number of at least 0; got {text[:40]!r}."
+        )
+    return float(text)
 
 
 def _integers(values: list[Any]) -> Ints:

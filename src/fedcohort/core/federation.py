@@ -221,6 +221,35 @@ def checked_importance(importance: ArrayLike) -> Floats:
     return values
 
 
+def importance_of(which: str | ArrayLike | None, sizes: ArrayLike) -> Floats | None:
+    """Importances in words: ``"size"`` (None: the default), ``"equal"``, or one number each.
+
+    Numbers are divided by their sum. Where all count equally, a client without data does not:
+    it has nothing to say.
+
+    >>> importance_of("equal", [30, 0, 10])
+    array([0.5, 0. , 0.5])
+    >>> importance_of([2, 1, 1], [30, 0, 10])
+    array([0.5 , 0.25, 0.25])
+    """
+    if which is None or (isinstance(which, str) and which == "size"):
+        return None
+    has_data = np.asarray(sizes) > 0
+    if isinstance(which, str):
+        if which != "equal":
+            raise UnknownName("importance", which, ("equal", "size"))
+        return np.asarray(has_data / max(1, has_data.sum()), dtype=np.float64)
+    numbers = np.asarray(which, dtype=np.float64)
+    if numbers.shape != has_data.shape:
+        raise BadInput(
+            f"Importances must be one number per client: {len(has_data)} clients, got "
+            f"{numbers.size} numbers."
+        )
+    if not np.isfinite(numbers).all() or (numbers < 0).any() or not numbers.sum() > 0:
+        raise BadInput("Importances must be finite numbers of at least 0, not all of them 0.")
+    return np.asarray(numbers / numbers.sum())
+
+
 def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hashable], Ints | None]:
     """The ids in sorted order, and the permutation that brings arrivals into it (or None)."""
     if ids is None or (isinstance(ids, range) and ids == range(n)):

@@ -63,7 +63,8 @@ class Prepared:
     def __call__(self, *given: Any, **offered: Any) -> Any:
         """What the function makes of what is given, what it takes of the offer, and settings."""
         takes = inspect.signature(self.function).parameters
-        taken = {key: each for key, each in offered.items() if key in takes}
+        any_name = any(each.kind is each.VAR_KEYWORD for each in takes.values())
+        taken = {key: each for key, each in offered.items() if any_name or key in takes}
         return self.function(*given, **taken, **self.settings)
 
 
@@ -84,8 +85,8 @@ class Kind(Mapping[str, Any], Generic[T]):
     given
         Parameters of functions that are no settings: whoever calls them gives those.
     make
-        The method of a class that is called with what is given, and with settings: those of a
-        dataclass are its keyword-only fields.
+        The method of a class that is called with what is given, and with settings:
+        its keyword-only parameters, or fields.
     derive
         What `base` is called where people import it from.
 
@@ -124,9 +125,7 @@ class Kind(Mapping[str, Any], Generic[T]):
         have such a setting and are not told another value.
         """
         which = self.default if which is None else which
-        if isinstance(which, self._built):
-            if settings:  # it has its own
-                raise UnknownName(self.name, which, self)
+        if isinstance(which, self._built) and not settings:
             return which  # type: ignore[return-value]
         if not isinstance(which, str):
             raise UnknownName(self.name, which, self)
@@ -181,7 +180,8 @@ class Kind(Mapping[str, Any], Generic[T]):
         else:
             annotated = part.__init__ if inspect.isclass(part) else part
             for key, parameter in inspect.signature(part).parameters.items():
-                if key not in self.given and parameter.kind is not parameter.VAR_KEYWORD:
+                setting = parameter.kind is parameter.KEYWORD_ONLY or not self.make
+                if setting and key not in self.given:
                     none = parameter.default is parameter.empty
                     defaults[key] = MISSING if none else parameter.default
         hints = get_type_hints(annotated, include_extras=True)
@@ -253,7 +253,8 @@ class Kind(Mapping[str, Any], Generic[T]):
             if not callable(loaded):
                 raise BadInput(f"{loaded!r} is not a function.")
             return loaded
-        if isinstance(loaded, self.base) and self._built is Prepared:
+        ready = self._built is Prepared and not self.make and not inspect.isclass(loaded)
+        if ready and isinstance(loaded, self.base):
             return loaded  # such as a recipe, which has no settings
         if not (inspect.isclass(loaded) and issubclass(loaded, self.base)):
             derive = self.derive or f"{self.base.__module__}.{self.base.__name__}"
@@ -317,12 +318,12 @@ class Kind(Mapping[str, Any], Generic[T]):
         return {
             self.name_of(each): self.checked(each)
             for each in vars(module).values()
-            if isinstance(each, self.base)
-            or (
-                inspect.isclass(each)
-                and issubclass(each, self.base)
+            if (
+                issubclass(each, self.base)
                 and each.__module__ == module.__name__
                 and "name" in vars(each)
+                if inspect.isclass(each)
+                else isinstance(each, self.base)
             )
         }
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import joblib
 
+from fedcohort.algorithms import algorithm
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.scheme import Scheme
@@ -24,6 +25,7 @@ from fedcohort.learning.work import LocalWork
 from fedcohort.schemes import as_scheme
 from fedcohort.server import estimator, optimiser
 from fedcohort.server.history import is_history, is_running, read
+from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
 from fedcohort.simulation.notes import Notebook
@@ -186,7 +188,7 @@ def compare(
         "seeds": chosen,
         "rounds": rounds,
         "task": task.name,
-        "options": {name: repr(value) for name, value in sorted(options.items())},
+        "options": {name: _word(value) for name, value in sorted(options.items())},
     }
     units = [(label, seed) for label in named for seed in chosen]
     place = None if folder is None else Path(folder)
@@ -215,8 +217,21 @@ def compare(
 
 def _built(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of the server that were given by name, built: one folder, whichever way it is said."""
-    build: dict[str, Callable[[Any], Any]] = {"server": optimiser, "estimator": estimator}
+    build: dict[str, Callable[[Any], Any]] = {
+        "server": optimiser,
+        "estimator": estimator,
+        "availability": availability,
+        "algorithm": algorithm,
+    }
     return {key: build[key](given) if key in build else given for key, given in options.items()}
+
+
+def _word(option: object) -> str:
+    """The word of a part, with a digest of code that is not ours; another option as it is."""
+    if not hasattr(option, "spec"):
+        return repr(option)
+    code = code_of(option)
+    return f"{option.spec}" if code is None else f"{option.spec} (code {code[:8]})"
 
 
 @dataclass

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.algorithms import Algorithm, LocalSgd
+from fedcohort.algorithms import Algorithm
+from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
@@ -41,7 +42,8 @@ from fedcohort.server.rounds import (
     require,
     run_round,
 )
-from fedcohort.simulation.availability import Always, Availability
+from fedcohort.simulation.availability import Availability
+from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.failing import DropOuts
 from fedcohort.trace import Trace, versions
@@ -65,9 +67,9 @@ def simulate(
     work: LocalWork | None = None,
     server: Optimiser | str | None = None,
     estimator: Estimator | str | None = None,
-    availability: Availability | None = None,
+    availability: Availability | str | None = None,
     dropouts: DropOuts | None = None,
-    algorithm: Algorithm | None = None,
+    algorithm: Algorithm | str | None = None,
     evaluate_every: int = 1,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -87,15 +89,16 @@ def simulate(
     work
         What a chosen client does; 50 steps on batches of 50 by default.
     server, estimator
-        What the server does with the answers, or its name (``"adam"``, ``"memory"``);
-        ``theta + sum omega_i delta_i`` by default.
+        What the server does with the answers, or words for it (``"adam:eta_g=0.1"``,
+        ``"memory"``); ``theta + sum omega_i delta_i`` by default.
     availability
-        Who is there; everyone by default.
+        Who is there, or words for it (``"random:probability=0.8"``); everyone by default.
     dropouts
         Who of the chosen does not answer, and what the server does about it; all answer by
         default.
     algorithm
-        What a chosen client does, from `fedcohort.algorithms`; plain SGD by default.
+        What a chosen client does, from `fedcohort.algorithms`, or words for it
+        (``"fedprox:mu=0.1"``); plain SGD by default.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
     progress
@@ -118,9 +121,10 @@ def simulate(
         estimator_by_name(estimator),
         Nothing() if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
-        algorithm or LocalSgd(),
+        algorithm_by_name(algorithm),
     )
-    run = Simulation(task, setup, work or LocalWork(), availability or Always(), dropouts)
+    there = availability_by_name(availability)
+    run = Simulation(task, setup, work or LocalWork(), there, dropouts)
     recorder = _Recorder(task, rounds, evaluate_every, progress)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
         for _ in range(rounds):

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from fedcohort import data
+from fedcohort.core.federation import importance_of
+from fedcohort.core.registry import Prepared
 from fedcohort.core.streams import stream
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning import Task
@@ -26,13 +31,15 @@ class Problem:
     data, partition, model
         Words, as on the command line.
     partition_options, model_options
-        Settings of the partition and the model, where they do not stand in the word.
+        Settings of the partition and of the model that do not stand in the word.
     partition_seed
         Decides how data is divided.
+    importance
+        What clients count for: by ``"size"``, all ``"equal"``, or one number each.
 
     Examples
     --------
-    >>> Problem("digits", "iid:n=5").task().sizes
+    >>> Problem("digits", "iid:n=5", model="mlp:hidden=20").task().sizes
     array([289, 289, 288, 288, 288])
     """
 
@@ -42,17 +49,28 @@ class Problem:
     model: str = "softmax"
     model_options: Mapping[str, Any] = field(default_factory=dict)
     partition_seed: int = 0
+    importance: str | ArrayLike = "size"
+
+    def _parts(self) -> tuple[Prepared, Prepared]:
+        divide = PARTITIONS.build(self.partition, **self.partition_options)
+        return divide, MODELS.build(self.model, **self.model_options)
 
     def task(self) -> Task:
         """Load, divide and set up the model."""
-        model = MODELS.build(self.model, **self.model_options)
-        divide = PARTITIONS.build(self.partition, **self.partition_options)
+        divide, model = self._parts()
         dataset = data.load(self.data)
         rng = stream(self.partition_seed, "partition")
         division = divide(y=dataset.y_train, rng=rng, groups=dataset.groups_train)
-        made: Task = model(dataset, division)
+        wanted = importance_of(self.importance, division.sizes)
+        given = {} if wanted is None else {"importance": wanted}
+        made: Task = model(dataset, division, **given)
         return made
 
     def settings(self) -> dict[str, Any]:
-        """In plain values, to be kept with the runs."""
-        return asdict(self)
+        """In plain values, to be kept with the runs; parts by their words, with all settings."""
+        divide, model = self._parts()
+        words = {"partition": divide.spec, "model": model.spec}
+        kept = {key: value for key, value in asdict(self).items() if not key.endswith("options")}
+        if not isinstance(self.importance, str):
+            kept["importance"] = np.asarray(self.importance).tolist()
+        return kept | words

@@ -12,8 +12,7 @@ from typing import Any
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
 from fedcohort.core.fingerprint import source_digest
-from fedcohort.core.scheme import Scheme
-from fedcohort.simulation.centralised import Centralised
+from fedcohort.core.spec import split
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
@@ -30,13 +29,13 @@ def run_file(place: Path, label: str, seed: int) -> Path:
     return place / f"{file_name(label)}--seed-{seed}.npz"
 
 
-def code_of(scheme: Scheme[Any] | Centralised) -> str | None:
-    """A digest of the code of a scheme that is not ours; None where there is none to read.
+def code_of(part: object) -> str | None:
+    """A digest of the code of a part that is not ours; None where there is none to read.
 
-    What a scheme is called does not change when its author edits it, and old runs must not be
+    What a part is called does not change when its author edits it, and old runs must not be
     shown for the new code. Of a script only the class counts: the rest says what to run.
     """
-    kind = type(scheme)
+    kind = type(part)
     ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
     return None if ours else source_digest(kind)
 
@@ -152,7 +151,7 @@ def _difference(name: str, old: object, new: object) -> tuple[str, str, str]:
     """The innermost entry that differs: its name, the old and the new value."""
     if isinstance(old, dict) and isinstance(new, dict):
         parts = [(key, old.get(key), new.get(key)) for key in sorted({*old, *new})]
-    elif isinstance(old, str) and isinstance(new, str):  # Name(setting=value, ...)
+    elif isinstance(old, str) and isinstance(new, str):  # name:setting=value or Name(setting=...)
         parts = _settings_of(old, new)
     else:
         parts = []
@@ -164,12 +163,11 @@ def _difference(name: str, old: object, new: object) -> tuple[str, str, str]:
 
 
 def _settings_of(old: str, new: str) -> list[tuple[str, object, object]]:
-    """The settings in two texts such as ``Sgd(eta_g=1.0, momentum=0.0)``, where both have them."""
-    both = [re.fullmatch(r"(\w+)\((.*)\)", text) for text in (old, new)]
-    if None in both or both[0][1] != both[1][1]:  # type: ignore[index]
+    """The settings in ``sgd:eta_g=1.0`` or ``LocalWork(steps=1)`` that two texts both have."""
+    words = [re.sub(r"^(\w+)\((.*)\)$", r"\1:\2", text) for text in (old, new)]
+    try:
+        (name, was), (other, now) = map(split, words)
+    except BadInput:  # some other text
         return []
-    was, now = (
-        dict(pair.partition("=")[::2] for pair in found[2].split(", "))  # type: ignore[index]
-        for found in both
-    )
-    return [(key, was[key], now[key]) for key in was] if was.keys() == now.keys() else []
+    same = name == other and was.keys() == now.keys()
+    return [(key, was[key], now[key]) for key in was] if same else []

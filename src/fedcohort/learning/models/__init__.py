@@ -8,10 +8,4 @@ from typing import Any
 from fedcohort.core.registry import Kind
 from fedcohort.learning.model import Model
 
-MODELS: Kind[Any] = Kind(
-    "model",
-    __name__,
-    Model,
-    given=("x_train", "y_train", "x_test", "y_test", "clients", "classes", "importance"),
-    make="from_partition",
-)
+MODELS: Kind[Any] = Kind("model", __name__, Model, given=("importance",), make="from_partition")
