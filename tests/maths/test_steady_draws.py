@@ -22,7 +22,7 @@ from fedcohort.core.shares import Shares
 from fedcohort.designs import Bernoulli, Rows, Stratified
 from fedcohort.maths.choice import as_integers, weighted_without_replacement
 from fedcohort.maths.draws import below, steadily_below
-from fedcohort.server.dropouts import Attendance, Redraw, complete
+from fedcohort.server.dropouts import Attendance, Redraw, settle
 
 N, M, SMALL, LEVEL = 100, 10, 1e-9, 1e-6
 
@@ -214,9 +214,9 @@ def test_who_stands_in_does_not_hang_on_the_last_digits() -> None:
         strata = (np.arange(4), np.arange(4, 8))
         law = Stratified(8, strata, (part, part), (Fraction(1, 2),) * 2)
         cohort = Cohort.of([0, 1], [0.5, 0.5])
-        rule, seen, rng = Redraw(attempts=2), Attendance.of(8), generator(seed)
-        ended = complete(rule, cohort, law, seen, lambda some: some[some > 1], rng)
-        return ended.cohort.clients.tolist()
+        talk = settle(Redraw(attempts=1), cohort, law, Attendance.of(8), generator(seed))
+        assert next(talk).tolist() == [0, 1]
+        return talk.send(np.array([], dtype=np.int64)).tolist()  # nobody answers
 
     for seed in range(200):
         assert stands_in(np.ones(4), seed) == stands_in(noisy(np.ones(4), SMALL, seed), seed)
