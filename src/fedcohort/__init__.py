@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedcohort import adapters, data, recipes, report, schemes, testing, theory
+    from fedcohort.algorithms import algorithm
     from fedcohort.core import (
         Ask,
         Citation,
@@ -55,6 +56,7 @@ __all__ = [
     "Signal",
     "Trace",
     "adapters",
+    "algorithm",
     "availability",
     "compare",
     "data",
@@ -71,6 +73,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fedcohort.algorithms": "algorithm",
     "fedcohort.core": "Ask Citation Claim Cohort Design Federation Moment Replies Scheme Signal",
     "fedcohort.core.errors": "FedcohortError FedcohortWarning",
     "fedcohort.learning": "LocalWork",

@@ -56,12 +56,15 @@ class Ledger:
         Size of the model as sent down.
     update_bytes
         Size of an update as sent up; by default that of the model.
+    with_model
+        What a local algorithm sends down beside every copy of the model.
 
     A client downloads the model of a round once, be it for a question or for training.
     """
 
     model_bytes: int = 0
     update_bytes: int | None = None
+    with_model: int = 0
     entries: list[Entry] = field(default_factory=list)
     _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
 
@@ -114,30 +117,30 @@ class Ledger:
         clients: Ints,
         listens: frozenset[Signal] = frozenset(),
         heard: int = -1,
-        extra: tuple[int, int] = (0, 0),
+        extra: int = 0,
         models: int | None = None,
     ) -> None:
         """Book a round of training: the model down, the update up.
 
         ``clients`` has one for every invitation, ``heard`` is how many answered (all by
-        default), ``extra`` what a local algorithm sends to and from each beside the model;
-        ``models`` as for `asked`.
+        default), ``extra`` what each sends beside its update; ``models`` as for `asked`.
         """
         back = len(clients) if heard < 0 else heard
         update = self.model_bytes if self.update_bytes is None else self.update_bytes
-        down = self._models(round, clients, models) + len(clients) * extra[0]
-        up = back * (update + extra[1])
+        down = self._models(round, clients, models)
+        up = back * (update + extra)
         k = len(clients)
         self._book(Entry(round, TRAINING, k, k + back, down, up, _told(listens)))
 
     def _models(self, round: int, clients: Ints, models: int | None) -> int:
         """The bytes of the model for those of the clients that do not have it yet."""
+        copy = self.model_bytes + self.with_model
         if models is not None:
-            return models * self.model_bytes
+            return models * copy
         have = self._have_model[1] if self._have_model[0] == round else self._have_model[1][:0]
         new = missing_from(have, clients)
         self._have_model = (round, ascending(np.concatenate([have, new])) if len(have) else new)
-        return len(new) * self.model_bytes
+        return len(new) * copy
 
     def _book(self, entry: Entry) -> None:
         if entry.messages:

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedcohort.algorithms.base import Algorithm, LocalRule, Payload
+from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
 from fedcohort.algorithms.fedprox import FedProx
 from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.registry import Kind
 
-__all__ = ["ALGORITHMS", "Algorithm", "FedProx", "LocalRule", "LocalSgd", "Payload", "algorithm"]
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "FedProx",
+    "LocalRule",
+    "LocalSgd",
+    "Payload",
+    "Rows",
+    "Vectors",
+    "algorithm",
+]
 
 ALGORITHMS: Kind[Algorithm] = Kind("algorithm", __name__, Algorithm, default="sgd")
 

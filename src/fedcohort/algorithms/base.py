@@ -9,7 +9,8 @@ every trainer implements, and afterwards says what goes back beside the update::
 
 A *payload* has a role. An ``estimate`` is weighed like the update, by omega: its sum estimates
 sum_i p_i x_i. A ``tally`` is counted by importance p, once for every client whose memory changed,
-so that the server's sum stays exactly the sum over the clients whatever the cohort.
+so that the server's sum stays exactly the sum over the clients whatever the cohort. A vector of
+the server that is named like a tally is its running sum, without a line of yours.
 
 What a client remembers is *proposed* with its update and kept only once the server has said that
 the round counted; see `fedcohort.server.rounds`. So a lost report, a void round or a crash leaves
@@ -25,6 +26,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.work import LocalWork
@@ -77,12 +79,21 @@ class Algorithm(Checked, ABC):
         """Whether clients remember something from round to round."""
         return bool(self.keeps_client)
 
+    @property
+    def tallies(self) -> tuple[str, ...]:
+        """Vectors of the server that are running sums of a tally."""
+        counted = {payload.name for payload in self.payloads if payload.role == "tally"}
+        return tuple(name for name in self.keeps_server if name in counted)
+
     def start(self, dimension: int) -> dict[str, Floats]:
         """What the server knows before the first round."""
         return {name: np.zeros(dimension) for name in self.keeps_server}
 
     def rule(self, work: LocalWork, server: Vectors, kept: Rows) -> LocalRule:
-        """What these clients train with."""
+        """What these clients train with; ``kept`` has a row (k, d) for every name they keep.
+
+        The work is the same for all clients, the drift each one's own.
+        """
         return LocalRule(work)
 
     def report(
@@ -90,10 +101,57 @@ class Algorithm(Checked, ABC):
     ) -> tuple[Rows, Rows]:
         """After training: the payloads, and what the clients propose to remember.
 
-        ``updates`` (k, d), ``steps`` (k,) how many steps each client made.
+        ``work`` is that of the rule, ``updates`` (k, d), ``steps`` (k,) how many steps each client
+        made, at least one.
         """
         return {}, {}
 
     def step(self, server: Vectors, sums: Vectors) -> dict[str, Floats]:
         """What the server knows after a round; ``sums`` has one vector per payload."""
-        return dict(server)
+        return dict(server) | {name: server[name] + sums[name] for name in self.tallies}
+
+
+def reported(
+    algorithm: Algorithm,
+    work: LocalWork,
+    server: Vectors,
+    kept: Rows,
+    updates: Array,
+    steps: Ints,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """What `Algorithm.report` says, in 64 bits and checked for what the algorithm declares.
+
+    Clients that made no step, for want of samples, send zero and remember what they did.
+    """
+    moved = np.flatnonzero(steps)
+    some = {name: rows[moved] for name, rows in kept.items()}
+    told = algorithm.report(work, server, some, updates[moved], steps[moved])
+    payloads = {payload.name: np.zeros(updates.shape) for payload in algorithm.payloads}
+    proposals = {name: np.array(kept[name]) for name in algorithm.keeps_client}
+    for what, found, places in zip(
+        ("payloads", "keeps_client"), told, (payloads, proposals), strict=True
+    ):
+        if set(found) != set(places):
+            raise BadInput(
+                f"{type(algorithm).__name__}.report() must give what '{what}' declares: "
+                f"{sorted(places)}; got {sorted(found)}."
+            )
+        for name, rows in found.items():
+            if np.shape(rows) != (len(moved), updates.shape[1]):
+                raise BadInput(
+                    f"{type(algorithm).__name__}.report() must give a vector per client for "
+                    f"'{name}': {(len(moved), updates.shape[1])}; got {np.shape(rows)}."
+                )
+            places[name][moved] = rows
+    return payloads, proposals
+
+
+def weighed_by_samples(
+    algorithm: Algorithm, payloads: Mapping[str, Array], numbers: Ints | None
+) -> dict[str, Array]:
+    """Estimates times the samples that took part, where answers count per sample, as updates do."""
+    roles = {payload.name: payload.role for payload in algorithm.payloads}
+    return {
+        name: rows if numbers is None or roles[name] == "tally" else rows * numbers[:, None]
+        for name, rows in payloads.items()
+    }

@@ -136,16 +136,30 @@ class Task(ABC):
         Ten thousand updates need not be in memory at once. What fits into ``most_bytes`` (at
         8 bytes a number) is one block, and then the numbers are those of `updates`.
         """
-        if drift is not None and "drift" not in inspect.signature(self.updates).parameters:
+        most = max(1, most_bytes // (8 * self.dimension))
+        for start in range(0, len(clients), most):
+            some = slice(start, min(start + most, len(clients)))
+            own = None if drift is None else drift[some]
+            yield some, self.local_updates(theta, clients[some], work, rngs[some], data_rate, own)
+
+    def local_updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float = 1.0,
+        drift: Array | None = None,
+    ) -> Array:
+        """`updates`, also of a task that was written before there was a drift."""
+        if drift is None:
+            return self.updates(theta, clients, work, rngs, data_rate)
+        if "drift" not in inspect.signature(self.updates).parameters:
             raise BadInput(
                 f"The task {self.name!r} trains plainly only: its method 'updates' must take "
                 "'drift' for this local algorithm. Got none; see fedcohort.learning.Task.updates."
             )
-        most = max(1, most_bytes // (8 * self.dimension))
-        for start in range(0, len(clients), most):
-            some = slice(start, min(start + most, len(clients)))
-            extra = {} if drift is None else {"drift": drift[some]}
-            yield some, self.updates(theta, clients[some], work, rngs[some], data_rate, **extra)
+        return self.updates(theta, clients, work, rngs, data_rate, drift)
 
     def participating(
         self, clients: Ints, rngs: Sequence[np.random.Generator], data_rate: float = 1.0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -322,6 +322,7 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
     """
     old = {name: i for i, name in enumerate(state.federation.ids)}
     came_from = np.array([old.get(name, -1) for name in federation.ids], dtype=np.int64)
+    server = _rescaled(setup, state, federation, came_from)
     known = state.scheme
     if known is not None:
         rng = stream(setup.seed, "adapt", state.round)
@@ -336,8 +337,33 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
         aggregator=setup.aggregator.moved(
             state.aggregator, federation.importance, came_from, latest
         ),
+        algorithm=server,
         counted=np.where(came_from < 0, -1, state.counted[came_from]),
     )
+
+
+def _rescaled(
+    setup: Setup, state: State, federation: Federation, came_from: Ints
+) -> Mapping[str, Floats]:
+    """The server's vectors for new importances: a tally follows a factor that is common to all."""
+    tallies = setup.algorithm.tallies
+    had = state.counted >= 0  # the others are no part of a tally yet
+    if not tallies or not had.any():
+        return state.algorithm
+    now = np.zeros(len(state.federation))
+    now[came_from[came_from >= 0]] = federation.importance[came_from >= 0]
+    before = state.federation.importance
+    factor = now[had].sum() / max(before[had].sum(), TINY)
+    if not np.allclose(now[had], factor * before[had], rtol=1e-9, atol=0.0):
+        raise BadInput(
+            f"The local algorithm '{setup.algorithm.name}' keeps sums by importance, which clients "
+            "that leave or change their size would make wrong; start another run with them."
+        )
+    scaled = {name: factor * state.algorithm[name] for name in tallies}
+    return {**state.algorithm, **scaled}
+
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def choose(
@@ -428,16 +454,13 @@ def fold(
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
-    vector = len(state.theta) * FLOAT_BYTES
-    down, up = (
-        vector * len(part) for part in (setup.algorithm.keeps_server, setup.algorithm.payloads)
-    )
+    payload_bytes = vector_bytes(setup.algorithm.payloads, state)
     ledger.trained(
         state.round,
         settled.sent,
         setup.scheme.listens,
         len(cohort),
-        (down, up + pile.row_bytes),
+        payload_bytes + pile.row_bytes,
         settled.models,
     )
     after = State(
@@ -465,6 +488,13 @@ def fold(
 
 FLOAT_BYTES = 4
 """A model travels as 32-bit floats."""
+VECTOR_BYTES = 8
+"""Vectors of a local algorithm do as 64-bit floats: a tally is to stay the sum over the clients."""
+
+
+def vector_bytes(which: Collection[object], state: State) -> int:
+    """What vectors of a local algorithm weigh on the wire."""
+    return len(which) * len(state.theta) * VECTOR_BYTES
 
 
 class _Pile:

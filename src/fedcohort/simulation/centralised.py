@@ -51,11 +51,13 @@ class Centralised(Checked):
     ) -> Trace:
         """Train; step size and decay are those of ``work``.
 
-        ``options`` are those of `simulate`; who is available does not matter here.
+        ``options`` are those of `simulate`; who is available does not matter here, nor
+        what clients would do.
         """
         step = replace(work or LocalWork(), steps=1, epochs=None, batch=self.samples, mu=0.0)
         pooled = task.pooled()
         options.pop("availability", None)
+        options.pop("algorithm", None)
         facts = {**(settings or {}), "scheme": self.name, "parameters": {"samples": self.samples}}
         trace = simulate(
             pooled,

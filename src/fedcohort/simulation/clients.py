@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from fedcohort.algorithms import Algorithm, LocalRule, LocalSgd, Vectors
+from fedcohort.algorithms.base import reported, weighed_by_samples
 from fedcohort.core.client import Client
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask
@@ -33,6 +35,9 @@ class SimulatedClients:
     Mini-batches are keyed by (seed, round, client): a client that trains to report its norm
     does not train again to send its update, and two schemes that choose the same client see
     the same update. ``coins`` takes the place of the seed where clients have their own.
+
+    Clients train by the rule of ``algorithm``, with the vectors of the ``server`` and what they
+    ``keep``; what they propose to keep waits in `proposed` until the round is known to count.
     """
 
     task: Task
@@ -41,6 +46,10 @@ class SimulatedClients:
     round: int
     theta: Floats
     coins: Coins | None = None
+    algorithm: Algorithm = field(default_factory=LocalSgd)
+    server: Vectors = field(default_factory=dict)
+    keep: Mapping[int, Vectors] = field(default_factory=dict)
+    proposed: dict[int, Vectors] = field(default_factory=dict)
     _trained: dict[int, Array] = field(default_factory=dict)
 
     def answer(self, ask: Ask) -> Array:
@@ -108,8 +117,19 @@ class SimulatedClients:
             self._trained.pop(client, None)
 
     def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
-        rngs = self.rngs("train", clients)
-        return self.task.updates(self.theta, clients, self.work, rngs, data_rate)
+        rule, rngs = self._rule(clients), self.rngs("train", clients)
+        return self.task.local_updates(self.theta, clients, rule.work, rngs, data_rate, rule.drift)
+
+    def _rule(self, clients: Ints) -> LocalRule:
+        return self.algorithm.rule(self.work, self.server, self._kept(clients))
+
+    def _kept(self, clients: Ints) -> dict[str, Array]:
+        """(k, d) what these clients keep, by name; zero before they have trained."""
+        nothing = np.zeros(self.task.dimension)
+        return {
+            name: np.array([self.keep[i][name] if i in self.keep else nothing for i in clients])
+            for name in self.algorithm.keeps_client
+        }
 
     def rngs(self, purpose: str, clients: Iterable[int]) -> list[np.random.Generator]:
         """The generators of these clients for a purpose."""
@@ -123,15 +143,40 @@ class SimulatedClients:
         They are the same cohort unless answers count per sample: then the second one weighs
         the mean update of a client by the samples that took part.
         """
+        updates, counted, _ = self.reports(cohort)
+        return updates, counted
+
+    def reports(self, cohort: Cohort) -> tuple[Array, Cohort, dict[str, Array]]:
+        """As `sent`, and the payloads (k, d) of the local algorithm, by name."""
         clients, rate = cohort.clients, cohort.data_rate
         if not cohort.per_sample:
-            return self.updates(clients, rate), cohort
+            rows = self.updates(clients, rate)
+            return rows, cohort, self._reported(cohort, rows)
         numbers = self.task.participating(clients, self.rngs("train", clients), rate)
         some = np.flatnonzero(numbers)  # the others need not be trained: they send zero
         rows = self.updates(clients[some], rate)
         sums = np.zeros((len(clients), self.task.dimension), rows.dtype)
         sums[some] = rows * numbers[some, None].astype(rows.dtype)
-        return sums, replace(cohort, weights=cohort.weights * numbers, per_sample=False)
+        weighed = replace(cohort, weights=cohort.weights * numbers, per_sample=False)
+        means = np.zeros_like(sums)
+        means[some] = rows
+        return sums, weighed, self._reported(cohort, means, numbers)
+
+    def _reported(
+        self, cohort: Cohort, updates: Array, numbers: Ints | None = None
+    ) -> dict[str, Array]:
+        """The payloads of updates; ``numbers`` (k,) of samples, where answers count by them."""
+        algorithm, clients = self.algorithm, cohort.clients
+        if not (algorithm.payloads or algorithm.stateful):
+            return {}
+        took_part = self.task.participating(clients, self.rngs("train", clients), cohort.data_rate)
+        work = self._rule(clients).work
+        steps = np.array([work.steps_for(int(number)) for number in took_part], dtype=np.int64)
+        kept = self._kept(clients)
+        payloads, proposals = reported(algorithm, work, self.server, kept, updates, steps)
+        for place, client in enumerate(clients.tolist()):
+            self.proposed[client] = {name: rows[place] for name, rows in proposals.items()}
+        return weighed_by_samples(algorithm, payloads, numbers)
 
 
 def _losses(all: SimulatedClients, clients: Ints, batch: int | None = None) -> Floats:
@@ -187,6 +232,11 @@ class SimulatedClient(Client):
     def __init__(self, group: Group, place: int) -> None:
         self._group, self._place = group, place
         self._position = int(group.clients[place])
+
+    @property
+    def state(self) -> Vectors:  # type: ignore[override]
+        """What it keeps for the local algorithm."""
+        return self._group.all.keep.get(self._position, {})
 
     def quantity(self, name: str, *settings: Any) -> Any:
         """Private answers are each client's own; all else is computed for the group."""

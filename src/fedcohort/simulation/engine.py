@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.algorithms import Algorithm
+from fedcohort.algorithms import Algorithm, Vectors
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
@@ -41,6 +41,7 @@ from fedcohort.server.rounds import (
     picture,
     require,
     run_round,
+    vector_bytes,
 )
 from fedcohort.simulation.availability import Availability
 from fedcohort.simulation.availability import availability as availability_by_name
@@ -172,15 +173,15 @@ class SimulatedCarrier(Carrier):
                 draws=cohort.draws[some],
                 reserve=None,
             )
-            updates, counted = clients.sent(part)
-            if not np.isfinite(updates).all():
+            updates, counted, payloads = clients.reports(part)
+            if not all(np.isfinite(rows).all() for rows in (updates, *payloads.values())):
                 raise BadInput(
                     f"Training diverged in round {clients.round} ({self.scheme.name}): an update "
                     "is not finite. Lower 'lr' or 'eta_g'."
                 )
             heard = {signal.name: clients.answer(Ask(signal, part.clients)) for signal in signals}
             weighed = counted.weights if cohort.per_sample else None
-            yield Block(part.clients, updates, heard, {}, weighed)
+            yield Block(part.clients, updates, heard, payloads, weighed)
             clients.forget(part.clients)
 
 
@@ -198,8 +199,12 @@ class Simulation:
         require(self.setup, SimulatedCarrier)
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
         self.state = State.first(self.setup, federation_of(self.task), theta)
-        self.ledger = Ledger(model_bytes=FLOAT_BYTES * self.task.dimension)
+        self.ledger = Ledger(
+            model_bytes=FLOAT_BYTES * self.task.dimension,
+            with_model=vector_bytes(self.setup.algorithm.keeps_server, self.state),
+        )
         self.law: Design | None = None  # that the last cohort came from
+        self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm
 
     def play(self) -> Record:
         """One round."""
@@ -209,7 +214,16 @@ class Simulation:
         there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
         moment = moment_of(state, there, latency)
-        clients = SimulatedClients(self.task, self.work, setup.seed, round, state.theta)
+        clients = SimulatedClients(
+            self.task,
+            self.work,
+            setup.seed,
+            round,
+            state.theta,
+            algorithm=setup.algorithm,
+            server=state.algorithm,
+            keep=self.kept,
+        )
         up = None
         if self.dropouts is not None:
             silence = stream(setup.seed, "dropouts", round)
@@ -217,6 +231,8 @@ class Simulation:
         carrier = SimulatedCarrier(clients, setup.scheme, up)
         self.state, record = run_round(setup, state, moment, carrier, self.ledger)
         self.law = carrier.law
+        counted = self.state.counted
+        self.kept |= {i: rows for i, rows in clients.proposed.items() if counted[i] == round}
         took = carrier.chosen_at - started, time.perf_counter() - carrier.chosen_at
         return replace(record, seconds=took)
 
