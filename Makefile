@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test test-flower test-slow test-parity check format bench screenshot clean
+.PHONY: demo test test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,7 @@ demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a p
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
 test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower'
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not adapters'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m flower tests/flower
@@ -35,6 +35,27 @@ test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
 
 test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; about an hour
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m parity tests/flower
+
+# Each framework in an environment of its own; FedLab without torchvision, which has no build for
+# CPUs alone (the tests put a stand-in in its place), and so without its declared requirements.
+FRAMEWORKS := nvflare pfl fedlab
+ENVIRONMENTS ?= build/environments
+NEEDS_nvflare := 'nvflare==2.9.*'
+NEEDS_pfl := torch==2.13.0 'pfl==0.6.*'
+NEEDS_fedlab := torch==2.13.0 munch pynvml tqdm
+
+$(ENVIRONMENTS)/%/.installed: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet $(NEEDS_$*) pytest hypothesis --editable .
+	test $* != fedlab || $(@D)/bin/python -m pip install --quiet --no-deps 'fedlab==1.3.*'
+	touch $@
+
+test-adapters: $(FRAMEWORKS:%=$(ENVIRONMENTS)/%/.installed)  ## the loops of NVFlare, pfl and FedLab themselves
+	for name in $(FRAMEWORKS); do OPENBLAS_NUM_THREADS=1 FEDCOHORT_FRAMEWORK=$$name \
+	  $(ENVIRONMENTS)/$$name/bin/python -m pytest -o filterwarnings=default tests/adapters || exit 1; done
+
+test-wheel: $(VENV)/.installed-dev  ## the wheel alone, in an empty environment outside the repository
+	$(BIN)/python -m pytest -m slow tests/test_wheel.py
 
 check: $(VENV)/.installed-dev  ## lint, format, types
 	$(BIN)/ruff check

@@ -23,7 +23,7 @@ from fedcohort.core.latest import Latest
 from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
@@ -33,6 +33,7 @@ from fedcohort.server.checkpoint import (
     unpack_choosing,
     unpack_selection,
 )
+from fedcohort.server.records import Record
 from fedcohort.server.rounds import (
     Carrier,
     Selection,
@@ -45,7 +46,9 @@ from fedcohort.server.rounds import (
     moment_of,
     observed,
     picture,
+    play,
     replayed,
+    require,
 )
 
 T = TypeVar("T")
@@ -123,7 +126,7 @@ class Selector:
     def select(
         self,
         available: ArrayLike | None = None,
-        ask: Answer | None = None,
+        ask: Answer | Carrier | None = None,
         latency: ArrayLike | None = None,
     ) -> Cohort:
         """The cohort of the current round.
@@ -151,9 +154,10 @@ class Selector:
         self._law = self._selection.law
         return self._selection.cohort
 
-    def _carry(self, talk: Generator[Ask, Any, T], ask: Answer | None) -> T:
-        carrier = _Asking(self.ask if ask is None else ask, self.scheme.name)
-        return carry(talk, carrier, None, f"This was round {self.round}.")
+    def _carry(self, talk: Generator[Ask, Any, T], ask: Answer | Carrier | None) -> T:
+        if not isinstance(ask, Carrier):
+            ask = _Asking(self.ask if ask is None else ask, self.scheme.name)
+        return carry(talk, ask, None, f"This was round {self.round}.")
 
     @property
     def started(self) -> bool:
@@ -227,6 +231,34 @@ class Selector:
         self.ledger.trained(self.round, cohort.clients, self.scheme.listens)
         self._standing = replace(self._standing, round=self.round + 1, scheme=known)
         self._selection = None
+
+    def equip(self, carrier: type[Carrier], **server: Any) -> None:
+        """Prepare for whole rounds, which `play` ends instead of `observe`.
+
+        ``server`` are parts of a `fedcohort.server.rounds.Setup` (``optimiser``, ``aggregator``,
+        ``dropouts``, ``quorum``); what the carrier cannot do with them is refused now.
+        """
+        setup = replace(self._setup, **server)
+        require(setup, carrier)
+        self._setup, self._standing = setup, self._standing.served(setup, np.empty(0))
+
+    def play(self, carrier: Carrier, theta: Floats) -> tuple[Floats, Record]:
+        """Bring the round that `select` began to its end: the next model, and the record.
+
+        ``theta`` (d,) is the model as whoever owns it has it. What optimiser and aggregator
+        remember is not in the file of `save`.
+        """
+        if self._selection is None:
+            raise BadInput("play() goes on with a cohort that select() chose; call select() first.")
+        setup, standing = self._setup, self._standing
+        if len(theta) == len(standing.theta):
+            standing = replace(standing, theta=theta)
+        else:
+            standing = standing.served(setup, theta)
+        rest = play(setup, standing, self._selection, self.ledger)
+        self._standing, record = carry(rest, carrier)
+        self._selection = None
+        return self._standing.theta, record
 
     def _heard(self, cohort: Cohort, replies: Replies | None) -> Replies:
         """The replies that the scheme listens to, of members of the cohort."""

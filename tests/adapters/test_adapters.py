@@ -15,7 +15,10 @@ import pytest
 
 import fedcohort
 from fedcohort import Federation, Selector
-from fedcohort.core.errors import BadInput
+from fedcohort.adapters.fedlab import FedLabCarrier
+from fedcohort.core.conversation import LOSS
+from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.ledger import Ledger
 
 N, ROUNDS, SEED = 6, 5, 4
 X = np.linspace(-1.0, 2.0, N)
@@ -55,8 +58,8 @@ def modules(monkeypatch, **parts: dict[str, object]) -> None:
 
 
 class FLModelStandIn:
-    def __init__(self, params=None, params_type=None, meta=None) -> None:
-        self.params, self.params_type, self.meta = params, params_type, meta
+    def __init__(self, params=None, params_type="FULL", meta=None) -> None:
+        self.params, self.params_type, self.meta = params, params_type, meta or {}
 
 
 class FedAvgStandIn:
@@ -77,9 +80,13 @@ class FedAvgStandIn:
         self.final = model
 
     def update_model(self, model, aggr_result):
+        full = aggr_result.params_type == "FULL"
         for name, change in aggr_result.params.items():
-            model.params[name] = model.params[name] + change
+            model.params[name] = change if full else model.params[name] + change
         return model
+
+    def load_model(self):
+        return FLModelStandIn(params={})
 
 
 @pytest.fixture
@@ -95,6 +102,22 @@ def nvflare(monkeypatch):
             nvflare__app_common__workflows__fedavg={"FedAvg": FedAvgStandIn},
         )
     return importlib.import_module("nvflare.app_common.abstract.fl_model")
+
+
+def quieted(controller) -> None:
+    """A controller without events, logs and engine; the model is kept in ``final``."""
+    controller.engine = SimpleNamespace(
+        get_clients=lambda: [SimpleNamespace(name=name) for name in reversed(SITES)],
+        get_cell=lambda: None,
+    )
+    for name in ("event", "info", "warning", "fire_event_with_data", "_maybe_cleanup_memory"):
+        setattr(controller, name, lambda *a, **k: None)
+    controller.save_model = lambda model: setattr(controller, "final", model)
+    controller.get_num_standing_tasks = lambda: 0
+    if REAL["nvflare"]:
+        from nvflare.apis.fl_context import FLContext
+
+        controller.fl_ctx = FLContext()
 
 
 def flare_loop(nvflare, selector, full: bool, away: int = -1, **options):
@@ -120,24 +143,15 @@ def flare_loop(nvflare, selector, full: bool, away: int = -1, **options):
             callback(nvflare.FLModel(params=answer, params_type=kind, meta=meta))
 
     def questions(task_name, data, targets, timeout):
+        assert set(data.params) == {"w", "b"}  # a loss is one of the model
         losses = {name: float(SITES.index(name)) for name in targets}
         return [
             nvflare.FLModel(params={"answer": loss}, meta={"client_name": name})
             for name, loss in losses.items()
         ]
 
-    controller.engine = SimpleNamespace(
-        get_clients=lambda: [SimpleNamespace(name=name) for name in reversed(SITES)]
-    )
     controller.send_model, controller.send_model_and_wait = send_model, questions
-    for name in ("event", "info", "warning", "fire_event_with_data", "_maybe_cleanup_memory"):
-        setattr(controller, name, lambda *a, **k: None)
-    controller.save_model = lambda model: setattr(controller, "final", model)
-    controller.get_num_standing_tasks = lambda: 0
-    if REAL["nvflare"]:
-        from nvflare.apis.fl_context import FLContext
-
-        controller.fl_ctx = FLContext()
+    quieted(controller)
     controller.run()
     final = controller.final.params
     np.testing.assert_array_equal(np.ravel(final["w"]), np.ravel(final["b"]))
@@ -250,6 +264,23 @@ def test_pfl_refuses_a_scheme_that_listens_to_updates(pfl) -> None:
         cohort_parts(selector, lambda user: user)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "server", "says"),
+    [
+        ("md:m=2", {"dropouts": "hajek"}, "cannot be made up for by 'hajek'; use 'none'"),
+        ("md:m=2", {"dropouts": "redraw"}, "cannot be made up for by 'redraw'"),
+        ("md:m=2", {"aggregator": "memory"}, "the aggregator 'memory' needs; use 'plain'"),
+        ("clustered-similarity:m=2", {}, "clustered-similarity listens to update"),
+    ],
+)
+def test_pfl_refuses_what_needs_single_updates(pfl, scheme, server, says) -> None:
+    from fedcohort.adapters.pfl import cohort_parts
+
+    selector = Selector(scheme, Federation.from_sizes(SIZES), seed=0)
+    with pytest.raises(BadInput, match=says):
+        cohort_parts(selector, lambda user: user, **server)
+
+
 # -- FedLab ----------------------------------------------------------------------------------
 
 
@@ -346,3 +377,127 @@ def test_fedlab_wants_numbered_clients(fedlab) -> None:
     selector = Selector(POISSON, Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
     with pytest.raises(BadInput, match="FedLab numbers its clients"):
         cohort_handler(selector, fedlab[0], ROUNDS)
+
+
+# -- all of them -----------------------------------------------------------------------------
+
+
+def built(name: str, selector: Selector, request, **server):
+    """The part of a framework that carries the rounds of a selector."""
+    if name == "nvflare":
+        request.getfixturevalue("nvflare")
+        from fedcohort.adapters.nvflare import cohort_fedavg
+
+        return cohort_fedavg(selector, num_rounds=ROUNDS, model={"w": np.zeros(1)}, **server)
+    if name == "pfl":
+        request.getfixturevalue("pfl")
+        from fedcohort.adapters.pfl import cohort_parts
+
+        return cohort_parts(selector, lambda user: user, **server)
+    from fedcohort.adapters.fedlab import cohort_handler
+
+    return cohort_handler(selector, request.getfixturevalue("fedlab")[0], ROUNDS, **server)
+
+
+FRAMEWORKS = ["nvflare", "pfl", "fedlab"]
+
+
+@pytest.mark.parametrize("scheme", ["fedsampling:K=5,mechanism=exact", "fedsampling-naive"])
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_share_of_the_samples_is_refused_before_the_first_round(name, scheme, request) -> None:
+    selector = Selector(scheme, Federation.from_sizes(SIZES, ids=range(N)), seed=0)
+    with pytest.raises(BadInput, match="cannot have clients train on a share of their samples"):
+        built(name, selector, request)
+
+
+class Hidden(fedcohort.Scheme):
+    """Takes half of the samples and does not say so."""
+
+    name = "hidden"
+
+    def select(self, state, federation, moment, rng):
+        return fedcohort.Cohort.equal([0, 1], data_rate=0.5)
+
+
+def test_a_share_of_the_samples_that_nobody_declared_is_refused_too(fedlab, request) -> None:
+    selector = Selector(Hidden(), Federation.from_sizes(SIZES), seed=0)
+    with pytest.raises(BadInput, match="share of their samples, which hidden"):
+        built("fedlab", selector, request).sample_clients()
+
+
+class Loss(fedcohort.Scheme):
+    """Listens to more than updates."""
+
+    name = "loss-listener"
+    listens = frozenset({LOSS})
+
+
+@pytest.mark.parametrize("name", ["nvflare", "fedlab"])
+def test_what_travels_beside_the_update_is_refused(name, request) -> None:
+    selector = Selector(Loss(), Federation.from_sizes(SIZES), seed=0)
+    with pytest.raises(BadInput, match="loss-listener listens to loss"):
+        built(name, selector, request)
+
+
+def test_an_optimiser_has_its_own_step(request) -> None:
+    selector = Selector("md:m=2", Federation.from_sizes(SIZES), seed=0)
+    with pytest.raises(BadInput, match="'eta_g' is the step of the plain optimiser"):
+        built("fedlab", selector, request, eta_g=0.5, optimiser="adam")
+    with pytest.raises(BadInput, match="FedLab cannot invite replacements"):
+        FedLabCarrier(selector, dropouts="redraw")
+
+
+def test_flare_replaces_a_silent_site_and_keeps_types(nvflare) -> None:
+    """A silent site is replaced within the round, and a model of floats stays one."""
+    federation = Federation.from_sizes(SIZES, ids=SITES)
+    ledger = Ledger()
+    selector = Selector("clustered-size:m=2", federation, seed=SEED, ledger=ledger)
+    sent = []
+
+    class Answering:
+        """Everybody but site-5, at once."""
+
+        def __init__(self, controller) -> None:
+            self.controller = controller
+
+        def __call__(self, task_name, data, targets, timeout=0, callback=None):
+            sent.append((task_name, list(targets)))
+            replies = [self.reply(name, data) for name in targets if name != "site-5"]
+            if callback is None:
+                return replies
+            for reply in replies:
+                callback(reply)
+            return None
+
+        def reply(self, name, data):
+            move = np.float32(0.5) * (np.float32(X[SITES.index(name)]) - data.params["w"])
+            kind = nvflare.ParamsType.DIFF
+            meta = {"client_name": name}
+            return nvflare.FLModel(params={"w": move}, params_type=kind, meta=meta)
+
+    from fedcohort.adapters.nvflare import cohort_fedavg
+
+    start = {"w": np.zeros(1, dtype=np.float32)}
+    controller = cohort_fedavg(selector, model=start, num_rounds=ROUNDS, dropouts="redraw")
+    quieted(controller)
+    controller.send_model = controller.send_model_and_wait = Answering(controller)
+    controller.run()
+    assert controller.final.params["w"].dtype == np.float32
+    assert selector.round == ROUNDS
+    invitations = sum(len(targets) for _, targets in sent)
+    assert len(sent) > ROUNDS  # site-5 was chosen, and somebody stood in
+    assert ledger.by_purpose()["training"].bytes_down == 4 * invitations  # one float each
+
+
+def test_an_update_that_is_not_usable_counts_as_not_sent(fedlab, request) -> None:
+    _, tensor = fedlab
+    selector = Selector("full", Federation.from_sizes(SIZES), seed=0)
+    handler = built("fedlab", selector, request)
+    clients = handler.sample_clients()
+    for client in clients[:-1]:
+        handler.load([tensor([float(client == 0)])])
+    with pytest.warns(FedcohortWarning, match="The update of client 5.*counts as not sent"):
+        handler.load([tensor([np.nan])])
+    weights = SIZES / SIZES.sum()
+    np.testing.assert_allclose(handler.model_parameters.detach().numpy(), weights[0], rtol=1e-6)
+    assert selector.ledger.total().messages == 2 * N - 1

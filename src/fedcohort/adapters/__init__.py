@@ -1,5 +1,5 @@
-"""Other frameworks: thin bridges over `fedcohort.Selector`, one file each.
+"""Other frameworks as carriers of `fedcohort.server.rounds`, one file each.
 
-Each imports its framework only when it is used. The frameworks choose and weigh in their own
-ways; a bridge replaces these two and nothing else.
+Each imports its framework only when it is used, and declares what it can carry; all else is
+refused before the first round. What a round consists of is written in `rounds` alone.
 """

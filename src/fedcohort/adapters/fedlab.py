@@ -2,68 +2,68 @@
 
 Written for FedLab 1.3: `SyncServerHandler.sample_clients`, ``num_clients_per_round`` and
 `global_update`. Clients are 0, 1, ..., and upload in the order in which they were sampled, as
-FedLab's own standalone pipelines do; the first tensor of an upload is the new model.
+FedLab's own standalone pipelines do; the first tensor of an upload is the new model. FedLab waits
+for everybody it has sampled, so nobody drops out, and nobody is replaced.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import UPDATE
+from fedcohort.adapters.loop import Loop, flat
 from fedcohort.core.errors import BadInput
 from fedcohort.selector import Selector
-from fedcohort.server import Plain
+from fedcohort.server import Estimator, Optimiser
+
+
+class FedLabCarrier(Loop):
+    """One model down and one up for each of the sampled clients."""
+
+    name: ClassVar[str] = "FedLab"
+    again: ClassVar[bool] = False
 
 
 def cohort_handler(
-    selector: Selector, model: Any, global_round: int, *, eta_g: float = 1.0, **options: Any
+    selector: Selector,
+    model: Any,
+    global_round: int,
+    *,
+    eta_g: float = 1.0,
+    optimiser: Optimiser | str | None = None,
+    aggregator: Estimator | str | None = None,
+    **options: Any,
 ) -> Any:
-    """A server handler for FedLab's pipelines: the cohorts and weights of a selector.
+    """A server handler for FedLab's pipelines: the rounds of a selector.
 
-    An empty cohort (Poisson sampling) is passed over: FedLab cannot play a round without clients.
+    FedLab cannot play a round without clients: one with an empty cohort (Poisson sampling) is
+    played before the next cohort is sampled, and does not count as a round of FedLab. ``options``
+    are those of `SyncServerHandler`.
     """
     from fedlab.contrib.algorithm.basic_server import SyncServerHandler
     from fedlab.utils import SerializationTool
 
     if list(selector.federation.ids) != list(range(len(selector.federation))):
         raise BadInput("FedLab numbers its clients: leave out the ids of the federation.")
-
-    more = {signal.name for signal in selector.scheme.listens} - {UPDATE.name}
-    if more:
-        raise BadInput(f"FedLab uploads models only; {selector.scheme.name} listens to {more}.")
+    carrier = FedLabCarrier(selector, eta_g, optimiser, aggregator)
 
     class CohortHandler(SyncServerHandler):  # type: ignore[misc]
-        cohort: Cohort
-
         @property
         def num_clients_per_round(self) -> int:
-            return len(self.cohort)
+            return 0 if selector.pending is None else len(selector.pending)
 
-        def sample_clients(self) -> list[int]:
-            self.cohort = selector.select()
-            while len(self.cohort) == 0:
-                selector.observe()
-                self.cohort = selector.select()
-            out: list[int] = self.cohort.clients.tolist()
+        def sample_clients(self, num_to_sample: int | None = None) -> list[int]:
+            dimension = len(flat([self.model_parameters]))
+            while len(cohort := carrier.invite(dimension=dimension)) == 0:
+                self.global_update([])
+            out: list[int] = cohort.clients.tolist()
             return out
 
         def global_update(self, buffer: list[Any]) -> None:
-            old = self.model_parameters
-            theta = old.detach().cpu().numpy().astype(np.float64)
-            sent = np.stack([payload[0].detach().cpu().numpy() for payload in buffer])
-            updates = sent.astype(np.float64) - theta
-            direction, _ = Plain().direction(None, self.cohort, self.cohort.clients, updates)
-            new = old.new_tensor(theta + eta_g * direction)
-            SerializationTool.deserialize_model(self._model, new)
-            wanted = {signal.name for signal in selector.scheme.listens}
-            if wanted - {"update"}:
-                raise BadInput(
-                    f"FedLab uploads models only: {selector.scheme.name} needs {wanted}."
-                )
-            selector.observe(Replies(self.cohort.clients, {UPDATE.name: updates}))
+            old, clients = self.model_parameters, carrier.invite().clients.tolist()
+            theta = flat([old])
+            sent = zip(clients, buffer, strict=True)
+            new = carrier.step(theta, {client: flat(up[:1]) - theta for client, up in sent})
+            SerializationTool.deserialize_model(self._model, old.new_tensor(new))
 
     handler = CohortHandler(model, global_round, sample_ratio=1.0, **options)
     handler.num_clients = len(selector.federation)

@@ -3,40 +3,87 @@
 Written for nvflare 2.9: ``sample_clients``, ``aggregator=`` and ``update_model`` of its FedAvg.
 Clients are known by their site names, which are the ids of the federation. A client may send its
 new parameters or the difference. FLARE sends one task per target, so a client drawn twice trains
-once and weighs twice; who does not answer counts as unchanged.
+once and weighs twice; who does not answer counts as unchanged, unless ``dropouts`` says otherwise.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.cohort import Replies
-from fedcohort.core.conversation import UPDATE, Ask
+from fedcohort.adapters.loop import Loop, flat, shaped
+from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import TooFewClients
-from fedcohort.core.types import Array
+from fedcohort.core.types import Array, Ints
 from fedcohort.selector import Selector
-from fedcohort.server.estimators import weighted_sum, weights_of
+from fedcohort.server import DropOutRule, Estimator, Optimiser
+from fedcohort.server.rounds import Answers, Arrived, Train
 
 QUESTION = "fedcohort"
-"""The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``."""
+"""The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``.
+
+The parameters that come with it are the model, where the signal is about it.
+"""
+
+
+class FlareCarrier(Loop):
+    """Tasks for sites: questions, training and replacements."""
+
+    name: ClassVar[str] = "NVIDIA FLARE"
+    controller: Any  # whose network is used
+
+    def sites(self, clients: Ints) -> list[str]:
+        """The names of clients."""
+        return [str(self.selector.federation.ids[i]) for i in clients.tolist()]
+
+    def ask(self, ask: Ask) -> Answers:
+        """One task to everybody who is asked; no answer is a row of NaN."""
+        names, signal = self.sites(ask.clients), ask.signal
+        replies = self.controller.asked({"signal": signal.name, **ask.settings}, names, signal)
+        told = {reply.meta["client_name"]: (reply.params or {}).get("answer") for reply in replies}
+        rows = {name: np.asarray(told[name]) for name in names if told.get(name) is not None}
+        if not rows:
+            raise TooFewClients(f"Nobody answered the question for '{signal.name}'.")
+        shape = next(iter(rows.values())).shape
+        nothing = np.full(shape, np.nan)
+        fine = {name: row for name, row in rows.items() if row.shape == shape}
+        stacked = np.asarray([fine.get(name, nothing) for name in names])
+        models = len(names) if signal.needs_model else 0
+        return Answers(stacked, ask.clients, len(fine), models)
+
+    def train(self, train: Train) -> Arrived:
+        """FLARE's own loop has invited the cohort; those who stand in are invited here."""
+        if train.replacing:
+            self.controller.trained_again(self.sites(train.clients))
+        return super().train(train)
 
 
 def cohort_fedavg(
-    selector: Selector, *, eta_g: float = 1.0, timeout: int = 0, **options: Any
+    selector: Selector,
+    *,
+    eta_g: float = 1.0,
+    optimiser: Optimiser | str | None = None,
+    aggregator: Estimator | str | None = None,
+    dropouts: DropOutRule | str = "none",
+    quorum: float = 0.0,
+    timeout: int = 0,
+    **options: Any,
 ) -> Any:
-    """A controller for ``FedJob.to_server``: FedAvg with the cohorts of a selector.
+    """A controller: FLARE's FedAvg with the rounds of a selector.
 
-    ``timeout`` is for questions, in seconds (0: no limit); ``options`` are those of FLARE's
-    FedAvg (``num_rounds``, ``model``, ...).
+    ``timeout`` is for questions and for replacements, in seconds (0: no limit); ``options`` are
+    those of FLARE's FedAvg (``num_rounds``, ``model``, ...).
     """
     from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
     from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
     from nvflare.app_common.workflows.fedavg import FedAvg
 
+    carrier = FlareCarrier(selector, eta_g, optimiser, aggregator, dropouts, quorum)
+
     class Kept(ModelAggregator):  # type: ignore[misc]
-        """Keeps the answers by name; they are added up in the order of the clients."""
+        """Keeps the answers by name; they are folded in the order of the clients."""
 
         def reset_stats(self) -> None:
             self.answers: dict[str, Any] = {}
@@ -49,50 +96,60 @@ def cohort_fedavg(
             return FLModel(params={"_": np.zeros(1)}, params_type=ParamsType.DIFF)
 
     class CohortFedAvg(FedAvg):  # type: ignore[misc]
+        now: Any = None  # the model of this round, once it is known
+
+        def load_model(self) -> Any:
+            self.now = super().load_model()
+            return self.now
+
         def sample_clients(self, num_clients: int | None = None) -> list[str]:
+            if self.now is None:
+                given = isinstance(self.model, FLModel)
+                self.now = self.model if given else FLModel(params=self.model)
             there = {client.name for client in self.engine.get_clients()}
             ids = selector.federation.ids
             here = [i for i, name in enumerate(ids) if name in there]
             available = None if len(here) == len(ids) else np.array(here, dtype=np.int64)
-            self.cohort = selector.select(available, self._ask)
-            return [str(name) for name in selector.names(self.cohort)]
+            cohort = carrier.invite(available, len(flat(self.now.params.values())))
+            return carrier.sites(cohort.clients)
 
-        def _ask(self, ask: Ask) -> Array:
-            names = [str(selector.federation.ids[i]) for i in ask.clients]
-            question = FLModel(meta={"signal": ask.signal.name, **ask.settings})
-            replies = self.send_model_and_wait(
-                task_name=QUESTION, data=question, targets=names, timeout=timeout
+        def asked(self, meta: Mapping[str, Any], names: list[str], signal: Any) -> list[Any]:
+            # FLARE carries no message without parameters.
+            params = self.now.params if signal.needs_model else {"_": np.zeros(1)}
+            question = FLModel(params=params, params_type=ParamsType.FULL, meta=dict(meta))
+            return self._exchanged(QUESTION, question, names)
+
+        def trained_again(self, names: list[str]) -> None:
+            for answer in self._exchanged("train", self.now, names):
+                self.aggregator.accept_model(answer)
+            carrier.came(self._updates(), len(flat(self.now.params.values())))
+
+        def _exchanged(self, task: str, data: Any, names: list[str]) -> list[Any]:
+            replies: list[Any] = self.send_model_and_wait(
+                task_name=task, data=data, targets=names, timeout=timeout
             )
-            rows = {reply.meta["client_name"]: reply.params["answer"] for reply in replies}
-            if not rows:
-                raise TooFewClients(f"Nobody answered the question for '{ask.signal.name}'.")
-            nothing = np.full(np.shape(next(iter(rows.values()))), np.nan)
-            return np.asarray([rows.get(name, nothing) for name in names])
+            return replies
+
+        def _updates(self) -> dict[int, Array]:
+            """What every client that sent something has changed, (d,) each."""
+            position = {str(name): i for i, name in enumerate(selector.federation.ids)}
+            heard = self.aggregator.answers.items()
+            return {position[name]: self._change(answer) for name, answer in heard}
+
+        def _change(self, answer: Any) -> Array:
+            if set(answer.params) != set(self.now.params):
+                return np.empty(0)  # of another size than the model
+            sent = flat(answer.params[name] for name in self.now.params)
+            full = answer.params_type == ParamsType.FULL
+            return sent - flat(self.now.params.values()) if full else sent
 
         def update_model(self, model: Any, aggr_result: Any) -> Any:
-            answers, names = self.aggregator.answers, sorted(model.params)
-            sites = zip(self.cohort.clients.tolist(), selector.names(self.cohort), strict=True)
-            heard = {client: answers[str(site)] for client, site in sites if str(site) in answers}
-            clients = np.array(list(heard), dtype=np.int64)
-            weights = weights_of(self.cohort, clients)
-            changes: dict[str, Array] = {}  # (k, size of the parameter)
-            for name in names:
-                old = np.asarray(model.params[name], dtype=np.float64)
-                rows = [
-                    np.asarray(answer.params[name]) - (old if _full(answer) else 0.0)
-                    for answer in heard.values()
-                ]
-                changes[name] = np.reshape(rows, (len(rows), old.size))
-            moved = {
-                name: eta_g * weighted_sum(weights, rows).reshape(np.shape(model.params[name]))
-                for name, rows in changes.items()
-            }
-            wanted = UPDATE in selector.scheme.listens
-            together = {UPDATE.name: np.concatenate(list(changes.values()), axis=1)}
-            selector.observe(Replies(clients, together if wanted else {}))
-            return super().update_model(model, FLModel(params=moved, params_type=ParamsType.DIFF))
+            self.now = model
+            theta = carrier.step(flat(model.params.values()), self._updates())
+            new = FLModel(params=shaped(theta, model.params), params_type=ParamsType.FULL)
+            new.meta = aggr_result.meta
+            self.now = super().update_model(model, new)
+            return self.now
 
-    def _full(answer: Any) -> bool:
-        return bool(answer.params_type == ParamsType.FULL)
-
-    return CohortFedAvg(aggregator=Kept(), **options)
+    carrier.controller = CohortFedAvg(aggregator=Kept(), **options)
+    return carrier.controller

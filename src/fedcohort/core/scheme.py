@@ -115,6 +115,8 @@ class Scheme(Checked, ABC, Generic[S]):
         The signals it may ask for.
     listens
         The signals it reads off training replies, at no extra message.
+    subsampling
+        Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
     State
         A frozen dataclass of arrays, numbers and strings: all that it remembers.
     """
@@ -124,6 +126,7 @@ class Scheme(Checked, ABC, Generic[S]):
     claims: ClassVar[frozenset[Claim]] = frozenset()
     asks: ClassVar[frozenset[Signal]] = frozenset()
     listens: ClassVar[frozenset[Signal]] = frozenset()
+    subsampling: ClassVar[bool] = False
     State: ClassVar[type] = NoState
 
     def start(self, federation: Federation, rng: Any) -> S | Conversation[S]:

@@ -111,6 +111,7 @@ class FedSampling(Scheme[Answers]):
     when_imprecise: Annotated[str, OneOf(("refuse", "warn", "accept"))] = "refuse"
 
     name: ClassVar[str] = "fedsampling"
+    subsampling: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
         "Qi, Wu, Lyu, Huang, Xie",
         "FedSampling: A Better Sampling Strategy for Federated Learning",

@@ -36,6 +36,7 @@ class FedSamplingNaive(Scheme[NoState]):
     answering: Annotated[float, Real(0, 1, open_low=True)] = 1.0
 
     name: ClassVar[str] = "fedsampling-naive"
+    subsampling: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
         "Qi, Wu, Lyu, Huang, Xie",
         "FedSampling: A Better Sampling Strategy for Federated Learning",

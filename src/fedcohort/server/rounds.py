@@ -92,6 +92,16 @@ class State:
             np.full(n, -1, dtype=np.int64),
         )
 
+    def served(self, setup: Setup, theta: Floats) -> State:
+        """The same rounds with another server or another model: what these remember is gone."""
+        return replace(
+            State.first(setup, self.federation, theta),
+            round=self.round,
+            scheme=self.scheme,
+            attendance=self.attendance,
+            counted=self.counted,
+        )
+
 
 class Heard(NamedTuple):
     """A question and its answers, as they came."""
@@ -197,6 +207,13 @@ class Block:
     """(b,) what mean updates counted for, where answers count per sample and that is known."""
 
 
+class Sum(NamedTuple):
+    """The answers of some clients, weighed by themselves and added up; nobody's own is seen."""
+
+    clients: Ints
+    total: Floats  # (d,) sum_i omega_i delta_i
+
+
 class Carrier:
     """What brings questions and invitations to clients, and what it is able to do.
 
@@ -210,12 +227,15 @@ class Carrier:
         Whether more clients can be invited within a round.
     payloads
         Whether more than the model and its update can travel.
+    subsampling
+        Whether clients can be told to train on a share of their samples, and to count them.
     """
 
     name: ClassVar[str]
     rows: ClassVar[bool] = True
     again: ClassVar[bool] = True
     payloads: ClassVar[bool] = True
+    subsampling: ClassVar[bool] = True
 
     def ask(self, ask: Ask) -> Array | Answers:
         """One row per client asked."""
@@ -228,7 +248,7 @@ class Carrier:
         """Invite clients."""
         raise BadInput(f"{self.name} cannot invite clients within a round.")
 
-    def answers(self, fold: Fold) -> Iterable[Block]:
+    def answers(self, fold: Fold) -> Iterable[Block | Sum]:
         """What those who answered have sent."""
         raise BadInput(f"{self.name} does not show single answers.")
 
@@ -254,6 +274,16 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
         raise BadInput(
             f"{name} cannot invite replacements within a round: use the drop-out rule 'hajek' or "
             f"'none' instead of '{setup.dropouts.name}'."
+        )
+    if scheme.subsampling and not carrier.subsampling:
+        raise BadInput(
+            f"{name} cannot have clients train on a share of their samples, which {scheme.name} "
+            "wants; use another scheme."
+        )
+    others = ", ".join(sorted(signal.name for signal in scheme.listens - {UPDATE}))
+    if others and not carrier.payloads:
+        raise BadInput(
+            f"{name} carries the model and its update only: {scheme.name} listens to {others}."
         )
     if not carrier.payloads and (setup.algorithm.payloads or setup.algorithm.stateful):
         raise BadInput(
@@ -432,7 +462,7 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
 
 def fold(
     setup: Setup, state: State, settled: Settled, ledger: Ledger
-) -> Generator[Fold, Iterable[Block], tuple[State, Record]]:
+) -> Generator[Fold, Iterable[Block | Sum], tuple[State, Record]]:
     """Weigh the answers, take the step, and let the scheme observe."""
     cohort, selection = settled.cohort, settled.selection
     there = selection.moment.available
@@ -517,8 +547,12 @@ class _Pile:
         self.clients: list[Ints] = []
         self.counted: list[Floats] = []
 
-    def add(self, block: Block) -> None:
-        """One more block."""
+    def add(self, block: Block | Sum) -> None:
+        """One more block, or a sum."""
+        if isinstance(block, Sum):
+            aggregator, one = self.setup.aggregator, np.ones(1)
+            self.account = aggregator.add(self.account, block.clients, one, block.total[None])
+            return
         inside = np.searchsorted(self.cohort.clients, block.clients)
         weights = self.cohort.weights[inside]
         self.account = self.setup.aggregator.add(
