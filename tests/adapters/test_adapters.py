@@ -88,6 +88,9 @@ class FedAvgStandIn:
     def load_model(self):
         return FLModelStandIn(params={})
 
+    def send_model(self, *, targets, **_):
+        assert targets, "an empty list means any client"
+
 
 @pytest.fixture
 def nvflare(monkeypatch):
@@ -501,3 +504,11 @@ def test_an_update_that_is_not_usable_counts_as_not_sent(fedlab, request) -> Non
     weights = SIZES / SIZES.sum()
     np.testing.assert_allclose(handler.model_parameters.detach().numpy(), weights[0], rtol=1e-6)
     assert selector.ledger.total().messages == 2 * N - 1
+
+
+def test_flare_asks_nobody_where_nobody_was_drawn(nvflare) -> None:
+    from fedcohort.adapters.nvflare import cohort_fedavg
+
+    selector = Selector("poisson:m=1", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+    controller = cohort_fedavg(selector, num_rounds=1, model={"w": np.zeros(1)})
+    controller.send_model(task_name="train", targets=[], data=None, callback=print)

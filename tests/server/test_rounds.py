@@ -29,7 +29,7 @@ from fedcohort.server.rounds import (
     require,
     run_round,
 )
-from fedcohort.simulation import engine
+from fedcohort.simulation import Always, engine
 
 SIZES = np.arange(1, 13) * 10
 ASKING = [
@@ -76,7 +76,7 @@ def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -
 def test_a_whole_state_reads_back(tmp_path: Any) -> None:
     setup = replace(began("clustered-similarity:m=3")[0], aggregator=Memory())
     task = Quadratic(np.eye(12), sizes=SIZES)
-    run = engine.Simulation(task, setup, LocalWork(steps=1), engine.Always(), None)
+    run = engine.Simulation(task, setup, LocalWork(steps=1), Always(), None)
     for _ in range(4):
         run.play()
     header, arrays = pack_state(setup, run.state)

@@ -113,6 +113,10 @@ def cohort_fedavg(
             cohort = carrier.invite(available, len(flat(self.now.params.values())))
             return carrier.sites(cohort.clients)
 
+        def send_model(self, *args: Any, **task: Any) -> None:
+            if task.get("targets", True):  # an empty list means any client to FLARE
+                super().send_model(*args, **task)
+
         def asked(self, meta: Mapping[str, Any], names: list[str], signal: Any) -> list[Any]:
             # FLARE carries no message without parameters.
             params = self.now.params if signal.needs_model else {"_": np.zeros(1)}
