@@ -117,12 +117,14 @@ class Kind(Mapping[str, Any], Generic[T]):
         *,
         files: bool = True,
         otherwise: Mapping[str, Any] | None = None,
+        among: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> T:
         """A part with its settings: given itself, by a word, or None for the default.
 
         ``files`` is False for words that no person typed. ``otherwise`` holds for parts that
-        have such a setting and are not told another value.
+        have such a setting and are not told another value. ``among`` are parts that are known
+        here beside those that are installed, by name.
         """
         which = self.default if which is None else which
         if isinstance(which, self._built) and not settings:
@@ -130,7 +132,7 @@ class Kind(Mapping[str, Any], Generic[T]):
         if not isinstance(which, str):
             raise UnknownName(self.name, which, self)
         name, texts = split(which)
-        part = self.find(name, files=files)
+        part = (among or {}).get(name) or self.find(name, files=files)
         twice = sorted(texts.keys() & settings.keys())
         if twice:
             raise BadInput(

@@ -9,15 +9,27 @@ from typing import Any, ClassVar
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
+from fedcohort.algorithms import Algorithm, LocalSgd
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import TooFewClients
+from fedcohort.core.latest import LARGEST
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.post import Admitted, Letter, received
 from fedcohort.flower.session import Session
 from fedcohort.server.gate import SPARE, Fault, Form
-from fedcohort.server.rounds import Answers, Arrived, Block, Carrier, Fold, Selection, Train, blocks
+from fedcohort.server.rounds import (
+    Answers,
+    Arrived,
+    Block,
+    Carrier,
+    Fold,
+    Selection,
+    Train,
+    blocks,
+    vector_bytes,
+)
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -60,6 +72,14 @@ class FlowerCarrier(Carrier):
         self.session, self.config, self.timeout = session, config, timeout
         self.largest, self.per_draw = largest, per_draw
         self.listens = {s.name for s in session.setup.scheme.listens if s != UPDATE}
+        algorithm, kept = session.setup.algorithm, session.state.algorithm
+        self.algorithm = word_of(algorithm)
+        self.payloads_form = Form(
+            {payload.name: (session.layout.dimension,) for payload in algorithm.payloads},
+            -LARGEST,
+            LARGEST,
+        )
+        self._vectors = wire.to_record(kept) if kept else None
         self._questioned = any(signal.needs_model for signal in session.setup.scheme.asks)
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
         self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
@@ -173,9 +193,13 @@ class FlowerCarrier(Carrier):
             more: dict[str, Any] = {**session.streams(client, draw)}
             if self._questioned and model:
                 more[wire.MODEL] = session.model_name
+            if self.algorithm and model:
+                more |= {wire.ALGORITHM: self.algorithm, wire.COUNTED: session.counted(client)}
             out = RecordDict({wire.CONFIG: ConfigRecord({**config, **more})})
             if model and client not in self._holders:
                 out[wire.ARRAYS] = session.sent
+                if self._vectors is not None:
+                    out[wire.VECTORS] = self._vectors
                 self._models += 1
             return out
 
@@ -206,7 +230,9 @@ class FlowerCarrier(Carrier):
     def _admit(self, letters: Sequence[Letter], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
         session, layout = self.session, self.session.layout
-        form = Form(dict(layout.shapes), limit=layout.nbytes + 16 * layout.dimension + SPARE)
+        more = vector_bytes(self.payloads_form.shapes, layout.dimension)
+        limit = layout.nbytes + 16 * layout.dimension + SPARE + more
+        form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)
         good = []
         for report in received(session.gate, letters, replies, session.round_name, form, records):
@@ -223,8 +249,12 @@ class FlowerCarrier(Carrier):
         """What only a look at the model, or at the scheme, can tell."""
         if change.size and not np.abs(change).max() <= self.largest:
             return Fault.OUT_OF_RANGE
-        if not self.listens:
-            return None
+        try:
+            fault = self.payloads_form.fault(_payloads(report.message))
+        except wire.Malformed:
+            fault = Fault.WRONG_TYPE
+        if fault is not None or not self.listens:
+            return fault
         try:
             found = wire.from_record(report.message.content.array_records[wire.ANSWER])
         except (KeyError, wire.Malformed):
@@ -241,7 +271,10 @@ class FlowerCarrier(Carrier):
             part = clients[some].tolist()
             rows = [_mean([change for change, _ in self.trained[c]]) for c in part]
             heard = {name: np.asarray([self.heard[c][name] for c in part]) for name in self.listens}
-            yield Block(clients[some], np.stack(rows), heard)
+            told = [_payloads(self.trained[c][0][1]) for c in part]
+            names = self.payloads_form.shapes
+            payloads = {name: np.stack([each[name] for each in told]) for name in names}
+            yield Block(clients[some], np.stack(rows), heard, payloads)
 
     def metrics(self, cohort: Cohort) -> dict[str, float]:
         """The mean of what clients report about their training; for show."""
@@ -251,6 +284,16 @@ class FlowerCarrier(Carrier):
 
 def _mean(changes: list[Array]) -> Array:
     return changes[0] if len(changes) == 1 else np.mean(changes, axis=0)
+
+
+def _payloads(reply: Message) -> dict[str, Array]:
+    record = reply.content.array_records.get(wire.PAYLOADS)
+    return {} if record is None else wire.from_record(record)
+
+
+def word_of(algorithm: Algorithm) -> str:
+    """What clients are told of the local algorithm: nothing of plain SGD, which all have."""
+    return "" if type(algorithm) is LocalSgd else algorithm.spec
 
 
 def _keeps(report: Admitted, model: str) -> bool:

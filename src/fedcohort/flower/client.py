@@ -33,10 +33,12 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
+from fedcohort.algorithms import ALGORITHMS, Algorithm
 from fedcohort.core.client import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Client, Signal
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.types import Array
 from fedcohort.flower import wire
+from fedcohort.flower.local import rule_unused
 from fedcohort.flower.quantities import FlowerClient, Model
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
@@ -76,12 +78,15 @@ class CohortClientApp(ClientApp):
         *,
         key: Callable[[Context], int | str] = default_key,
         signals: Collection[Signal] = (),
+        algorithms: Collection[type[Algorithm] | str] = (),
         policy: ClientPolicy | None = None,
         mods: list[Any] | None = None,
     ) -> None:
         super().__init__(mods=mods)
         self._local, self.key = local, key
         self._signals = tuple(signals)
+        own = [ALGORITHMS.find(a) if isinstance(a, str) else a for a in algorithms]
+        self._algorithms = {each.name: ALGORITHMS.checked(each) for each in own}
         self.policy = policy or ClientPolicy()
         self.trains = self.evaluates = self._trains_by_object = False
         super().query(wire.ACTION)(self._answer)
@@ -106,6 +111,25 @@ class CohortClientApp(ClientApp):
             self._trains_by_object = True
         reply = super().__call__(message, context)
         return self._completed(reply, message, context)
+
+    def algorithm(self, config: Mapping[str, Any]) -> Algorithm:
+        """The local algorithm that a message names, of those that are installed here."""
+        word = str(config.get(wire.ALGORITHM, ""))
+        try:
+            found = ALGORITHMS.build(word or None, files=False, among=self._algorithms)
+        except UnknownName as error:
+            raise BadInput(
+                f"{error} Install its package on the client, or give client_app(algorithms=[...])."
+            ) from None
+        if word and self.trains:
+            raise BadInput(rule_unused(found))
+        if found.stateful and self.policy.folder is None:
+            raise BadInput(
+                f"The local algorithm '{found.name}' lets clients remember "
+                f"{', '.join(found.keeps_client)} from round to round, and this one has no folder "
+                "for it: write client_app(policy=ClientPolicy(folder=...))."
+            )
+        return found
 
     def _asked(self, message: Message, context: Context) -> FlowerClient:
         return FlowerClient(self._local(context), message, context, self)
@@ -138,10 +162,14 @@ class CohortClientApp(ClientApp):
         told: Model = {}
         key = self.key(context)
         client = self._asked(message, context)
+        self.algorithm(client.work.config)  # what does not fit is said before the first round
         if wants_size:
             self.policy.allow(SIZE.name)
             told["size"] = np.asarray(client.size)
-        looked_at = [signal.needs or () for signal in known_signals(self._signals).values()]
+        looked_at = [
+            ("state",),
+            *(signal.needs or () for signal in known_signals(self._signals).values()),
+        ]
         offers = client.offers(set().union(*looked_at))
         config = ConfigRecord({wire.KEY: key, wire.OFFERS: offers})
         content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
@@ -154,7 +182,11 @@ class CohortClientApp(ClientApp):
             raise BadInput(
                 "A client trains by a method update(model, work), or by an @app.train() function."
             )
-        return Message(RecordDict({wire.CHANGE: wire.to_record(client.change())}), reply_to=message)
+        content = RecordDict({wire.CHANGE: wire.to_record(client.change())})
+        payloads = client.payloads()
+        if payloads:
+            content[wire.PAYLOADS] = wire.to_record(payloads)
+        return Message(content, reply_to=message)
 
     def _completed(self, reply: Message, message: Message, context: Context) -> Message:
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
@@ -189,11 +221,18 @@ def keep_model(message: Message, context: Context) -> None:
     if wire.ARRAYS in content:
         if message.metadata.message_type == wire.QUERY:
             context.state[wire.MODEL] = ConfigRecord({wire.MODEL: name})
-            context.state[wire.ARRAYS] = content[wire.ARRAYS]
+            _copy_model(content, context.state)
     elif isinstance(kept, ConfigRecord) and kept.get(wire.MODEL) == name:
-        content[wire.ARRAYS] = context.state[wire.ARRAYS]
+        _copy_model(context.state, content)
     else:
         raise BadInput(f"{wire.NO_MODEL}: send it again.")
+
+
+def _copy_model(source: RecordDict, target: RecordDict) -> None:
+    """The model, and what the server keeps for the local algorithm."""
+    for name in (wire.ARRAYS, wire.VECTORS):
+        if name in source:
+            target[name] = source[name]
 
 
 def _hide_numbers(content: RecordDict) -> None:
@@ -207,6 +246,7 @@ def client_app(
     *,
     key: Callable[[Context], int | str] = default_key,
     signals: Collection[Signal] = (),
+    algorithms: Collection[type[Algorithm] | str] = (),
     policy: ClientPolicy | None = None,
     mods: list[Any] | None = None,
     discretion: ClientPolicy | None = None,
@@ -222,6 +262,8 @@ def client_app(
         The client's stable key; ``partition-id`` of the node's configuration by default.
     signals
         Signals of your own; those of installed schemes are found without it.
+    algorithms
+        Local algorithms of your own, as classes or files; installed ones are found without it.
     policy
         What the client agrees to; by default it answers every signal it knows, and nothing
         that needs a private memory.
@@ -248,7 +290,9 @@ def client_app(
         said = "client_app(discretion=...) has become client_app(policy=ClientPolicy(...))."
         warnings.warn(said, DeprecationWarning, stacklevel=2)
     policy = policy or discretion
-    return CohortClientApp(local, key=key, signals=signals, policy=policy, mods=mods)
+    return CohortClientApp(
+        local, key=key, signals=signals, algorithms=algorithms, policy=policy, mods=mods
+    )
 
 
 def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:

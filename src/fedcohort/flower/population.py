@@ -53,12 +53,15 @@ class Population:
     identity
         ``"asked"``: clients say who they are; ``"name"``: the name under which a node was
         registered (``flwr supernode register --name``), which it cannot choose itself.
+    algorithm
+        The local algorithm that clients must be able to run; "" for plain SGD.
     """
 
     gate: Gate
     limits: Limits
     importance: Importance = "size"
     identity: str = "asked"
+    algorithm: str = ""
     ledger: Ledger = field(default_factory=Ledger)
     nodes: dict[Hashable, int] = field(default_factory=dict)
     sizes: dict[Hashable, int] = field(default_factory=dict)
@@ -141,7 +144,8 @@ class Population:
             for node in new:
                 self._enter(names.get(node, ""), node)
             return
-        config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: wants_size})
+        local = {wire.ALGORITHM: self.algorithm} if self.algorithm else {}
+        config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: wants_size, **local})
         letters = [
             Letter(
                 number,

@@ -76,7 +76,8 @@ def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | 
     strange = [
         name
         for name, record in content.items()
-        if name not in (*found, wire.ANSWER, wire.CONFIG) and not isinstance(record, MetricRecord)
+        if name not in (*found, wire.ANSWER, wire.CONFIG, wire.PAYLOADS)
+        and not isinstance(record, MetricRecord)
     ]
     if len(found) != 1 or strange:
         gate.reject(ticket, Fault.WRONG_KEYS)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flwr.app import Context, Message, RecordDict
+from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 from fedcohort.core.client import Client
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
+from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
 
@@ -35,7 +37,8 @@ class FlowerClient(Client):
     def __init__(
         self, local: Any, message: Message, context: Context, app: CohortClientApp
     ) -> None:
-        self.local, self.work = local, Work.of(message)
+        self.local = local
+        self.work = replace(Work.of(message), _rules=lambda work: self.training.rule(work))
         self._message, self._context, self._app = message, context, app
         self._questions = 0
         self._change: Model | None = None
@@ -61,7 +64,7 @@ class FlowerClient(Client):
         if "update" in there:
             there.add("layers")
         if self._app.policy.folder is not None:
-            there |= {"private_size", "private_counts"}
+            there |= {"private_size", "private_counts", "state"}
         return sorted(there & {"key", *names})
 
     @cached_property
@@ -71,6 +74,36 @@ class FlowerClient(Client):
         if found is None:
             raise BadInput("This question came without a model: set needs_model=True.")
         return found
+
+    @cached_property
+    def training(self) -> LocalTraining:
+        """The local algorithm of the message, with what the client remembers for it."""
+        config, algorithm = self.work.config, self._app.algorithm(self.work.config)
+        record = self._message.content.get(wire.VECTORS)
+        vectors = wire.from_record(record) if isinstance(record, ArrayRecord) else {}
+        memory = None
+        if algorithm.stateful:
+            memory = Memory.of(self._app.policy.place("state", self._context), self._task)
+        layout = wire.Layout.of(self.model)
+        counted = int(config.get(wire.COUNTED, -1))
+        return LocalTraining(algorithm, layout, vectors, counted, memory)
+
+    @property
+    def state(self) -> Mapping[str, Array]:  # type: ignore[override]
+        """What the client remembers for the local algorithm."""
+        return self.training.kept
+
+    def payloads(self) -> Model:
+        """What the local algorithm sends beside the change; what it proposes is then on disk."""
+        if wire.ALGORITHM not in self.work.config:
+            return {}
+        return self.training.report(
+            self._flat(self.change()),
+            len(self.work.participants(self.size)),
+            round=self.work.round,
+            asked_at=float(self._message.metadata.created_at),
+            per_sample=self.work.per_sample,
+        )
 
     def change(self) -> Model:
         """Local training: the change of each array."""
@@ -87,6 +120,8 @@ class FlowerClient(Client):
             return change_of(self._reply.content, self.model)
         if hasattr(self.local, "update"):
             change: Model = self.local.update(self.model, self.work)
+            if wire.ALGORITHM in self.work.config and self.training.used is None:
+                raise BadInput(rule_unused(self.training.algorithm))
             return change
         if not self._app.trains:
             raise self.lacks("update")

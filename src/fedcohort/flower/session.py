@@ -29,7 +29,7 @@ from fedcohort.server import history
 from fedcohort.server.gate import Gate
 from fedcohort.server.history import History
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import Choosing, Selection, Setup, State, admit
+from fedcohort.server.rounds import Choosing, Selection, Setup, State, admit, vector_bytes
 from fedcohort.trace import versions
 
 log = logging.getLogger("flwr.fedcohort")
@@ -87,6 +87,8 @@ class Session:
         if not hasattr(self, "layout"):
             self.layout = wire.Layout.of(found)
             self.ledger.model_bytes = self.layout.nbytes
+            kept = self.setup.algorithm.keeps_server
+            self.ledger.with_model = vector_bytes(kept, self.layout.dimension)
         self._theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
         self._name, self._flat = "", None
         if self.begun:
@@ -151,7 +153,7 @@ class Session:
     def _compare_offers(self) -> None:
         """Say before the first round if clients cannot tell what the scheme wants to know."""
         scheme, told = self.setup.scheme, self.population.offers
-        for signal in {*scheme.asks, *scheme.listens}:
+        for signal in sorted({*scheme.asks, *scheme.listens}, key=lambda each: each.name):
             said = [line for offers in told.values() if (line := missing([signal], offers))]
             if not said:
                 continue
@@ -235,6 +237,13 @@ class Session:
         """What every message says: the round, and the task that private answers belong to."""
         return {wire.ROUND: self.state.round, wire.TASK: self.task}
 
+    def counted(self, client: int) -> int:
+        """The last round in which an answer of a client counted; -1 for none."""
+        ids, known = self.federation.ids, self.state.federation.ids
+        if ids is not known:  # clients are just being let in
+            return int(self.state.counted[known.index(ids[client])]) if ids[client] in known else -1
+        return int(self.state.counted[client])
+
     def streams(self, client: int, draw: int = 0) -> dict[str, bytes]:
         """Keys of a client's generators, where the run is meant to be repeated."""
         if not self.repeatable:
@@ -279,6 +288,11 @@ class Session:
         if (told["scheme"], told["parameters"]) != (scheme.name, wire.plain(scheme.parameters)):
             raise BadInput(
                 f"'{path}' holds a run of {described(told)}; this is {scheme}. Use another folder."
+            )
+        if told["algorithm"] != self.setup.algorithm.spec:
+            raise BadInput(
+                f"'{path}' holds a run with the local algorithm {told['algorithm']}; this is "
+                f"{self.setup.algorithm.spec}. Use another folder."
             )
         self.setup = replace(self.setup, seed=int(told["seed"]))
         state, self.selection, entries = self.folder.load(self.setup)

@@ -17,6 +17,8 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.algorithms import Algorithm
+from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
@@ -25,7 +27,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Ints
 from fedcohort.flower import wire
-from fedcohort.flower.carrier import FlowerCarrier, mean_metrics
+from fedcohort.flower.carrier import FlowerCarrier, mean_metrics, word_of
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance, Population
@@ -80,6 +82,9 @@ class CohortStrategy(Strategy):
     dropouts
         What becomes of the weights when chosen clients do not answer, from `fedcohort.server`,
         or its name (``"redraw"``, ``"hajek"``, ``"survivors"``, ``"none"``); `Redraw` by default.
+    algorithm
+        What a chosen client does, from `fedcohort.algorithms`, or its name (``"fedprox:mu=0.1"``);
+        plain SGD by default. Clients must have it: installed, or by ``client_app(algorithms=)``.
     quorum
         The share of the draws that must be answered; below it the round is void and the model
         stays. So is a round for which nobody came. Three void rounds in a row are an error.
@@ -116,6 +121,7 @@ class CohortStrategy(Strategy):
         server: Optimiser | str | None = None,
         estimator: Estimator | str | None = None,
         dropouts: DropOutRule | str | None = None,
+        algorithm: Algorithm | str | None = None,
         quorum: float = 0.5,
         limits: Limits | None = None,
         per_draw: bool = False,
@@ -146,11 +152,13 @@ class CohortStrategy(Strategy):
             estimator_by_name(estimator),
             dropout_rule(dropouts),
             float(quorum),
+            algorithm_by_name(algorithm),
         )
         require(setup, FlowerCarrier)
+        _require_once(setup.algorithm, per_draw)
         self.session = Session(
             setup,
-            Population(self.gate, self.limits, importance, identity),
+            Population(self.gate, self.limits, importance, identity, word_of(setup.algorithm)),
             self.gate,
             self.limits,
             repeatable=seed is not None,
@@ -420,6 +428,14 @@ class CohortStrategy(Strategy):
 def _require(name: str, fits: bool, must: str, got: object) -> None:
     if not fits:
         raise BadParameter(name, "CohortStrategy", must, got)
+
+
+def _require_once(algorithm: Algorithm, per_draw: bool) -> None:
+    if per_draw and (algorithm.stateful or algorithm.payloads):
+        raise BadInput(
+            f"The local algorithm '{algorithm.name}' remembers and reports once per client and "
+            "round, but per_draw=True invites a client once per draw: leave per_draw out."
+        )
 
 
 def _sent(grid: Grid, messages: Iterable[Message], timeout: float) -> Iterable[Message]:

@@ -58,8 +58,14 @@ class TaskClient:
 
     def update(self, model: Model, work: Work) -> Model:
         """Local training on the share of the data that the server asks for."""
-        clients = self._clients(model[THETA], lambda purpose, client: work.rng(purpose))
-        return {THETA: clients.updates(np.array([self.position]), work.data_rate)[0]}
+        rule = work.rule(self.work)
+        drift = None if rule.drift is None else rule.drift[THETA][None]
+        alone, rngs = np.array([self.position]), [work.rng("train")]
+        return {
+            THETA: self.task.local_updates(
+                model[THETA], alone, rule.work, rngs, work.data_rate, drift
+            )[0]
+        }
 
     def gradient(self, model: Model, work: Work) -> Model:
         """Of the local objective."""

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flwr.app import Message
 
 from fedcohort.core.streams import from_key
-from fedcohort.core.types import Ints
+from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.learning.batches import participants
+from fedcohort.learning.work import LocalWork
 
 KEY_BYTES = 16
+
+
+class Rule(NamedTuple):
+    """What to train with: the work as the local algorithm changed it, and the drift.
+
+    The drift has arrays like the model's, to be added to every gradient; None for none.
+    """
+
+    work: LocalWork
+    drift: Mapping[str, Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ class Work:
     per_sample: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     _keys: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _rules: Callable[[LocalWork], Rule] = field(default=Rule, repr=False)
 
     @classmethod
     def of(cls, message: Message) -> Work:
@@ -65,6 +77,14 @@ class Work:
         """The generator for a purpose."""
         key = self._keys.setdefault(purpose, secrets.token_bytes(KEY_BYTES))
         return from_key(key)
+
+    def rule(self, work: LocalWork) -> Rule:
+        """What the local algorithm of the run makes of local work; ask before you train.
+
+        >>> Work().rule(LocalWork(steps=5)).drift is None
+        True
+        """
+        return self._rules(work)
 
     def participants(self, size: int) -> Ints:
         """Which of ``size`` samples take part: positions, the same whenever it is asked.

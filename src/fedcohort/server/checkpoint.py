@@ -113,6 +113,7 @@ def pack_state(setup: Setup, state: State) -> Packed:
         if part is not None:
             header[name], more = store.pack(part, f"{name}.")
             arrays |= more
+    header["algorithm"] = setup.algorithm.spec
     arrays |= {f"algorithm.{name}": array for name, array in state.algorithm.items()}
     return header, {**arrays, "theta": state.theta, "counted": state.counted}
 

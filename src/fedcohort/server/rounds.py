@@ -484,7 +484,7 @@ def fold(
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
-    payload_bytes = vector_bytes(setup.algorithm.payloads, state)
+    payload_bytes = vector_bytes(setup.algorithm.payloads, len(state.theta))
     ledger.trained(
         state.round,
         settled.sent,
@@ -522,9 +522,9 @@ VECTOR_BYTES = 8
 """Vectors of a local algorithm do as 64-bit floats: a tally is to stay the sum over the clients."""
 
 
-def vector_bytes(which: Collection[object], state: State) -> int:
+def vector_bytes(which: Collection[object], dimension: int) -> int:
     """What vectors of a local algorithm weigh on the wire."""
-    return len(which) * len(state.theta) * VECTOR_BYTES
+    return len(which) * dimension * VECTOR_BYTES
 
 
 class _Pile:

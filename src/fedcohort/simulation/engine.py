@@ -201,7 +201,7 @@ class Simulation:
         self.state = State.first(self.setup, federation_of(self.task), theta)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
-            with_model=vector_bytes(self.setup.algorithm.keeps_server, self.state),
+            with_model=vector_bytes(self.setup.algorithm.keeps_server, len(theta)),
         )
         self.law: Design | None = None  # that the last cohort came from
         self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm
