@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -186,7 +186,7 @@ class Kind(Mapping[str, Any], Generic[T]):
                 if setting and key not in self.given:
                     none = parameter.default is parameter.empty
                     defaults[key] = MISSING if none else parameter.default
-        hints = get_type_hints(annotated, include_extras=True)
+        hints = _hints(annotated)
         ranges = declared_in(hints, defaults)
         return {
             key: Setting(
@@ -404,6 +404,11 @@ def _read(key: str, text: str, setting: Setting | None, owner: str, files: bool)
         return setting.constraint.parse(bare(text))
     except ValueError:
         raise BadParameter(key, owner, str(setting.constraint), text) from None
+
+
+@cache
+def _hints(annotated: Any) -> Mapping[str, Any]:  # it takes longer than to draw a cohort
+    return get_type_hints(annotated, include_extras=True)
 
 
 def _is(part: Any) -> Callable[[], Any]:
