@@ -19,7 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fedcohort
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
+from fedcohort.core.errors import (
+    BadInput,
+    BadParameter,
+    FedcohortError,
+    FedcohortWarning,
+    UnknownName,
+)
 from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
 from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
 from fedcohort.core.spec import elements, pieces, split, value, written
@@ -252,6 +258,58 @@ def test_a_file_is_run_only_where_a_person_names_it(tmp_path: Path) -> None:
     assert "trap_one" not in sys.modules
 
 
+MINE = '''
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from fedcohort import Citation, Scheme
+from fedcohort.core import NoState, Whole
+from fedcohort.designs import Simple
+
+
+@dataclass(frozen=True)
+class Mine(Scheme[NoState]):
+    """Equal chances."""
+
+    m: Annotated[int, Whole(1)] = 10
+    name: ClassVar[str] = "NAME"
+    paper: ClassVar[Citation] = Citation("A", "B", "C", 2026)
+
+    def law(self, federation):
+        return Simple(federation.shares, self.m)
+'''
+
+
+def test_files_are_taken_where_parts_are_named_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fedcohort.flower import CohortStrategy
+
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    path = tmp_path / "mine_typed.py"
+    path.write_text(MINE.replace("NAME", "mine-typed"))
+    word = f"{path}:m=2"
+    assert fedcohort.scheme(word).spec == "mine-typed:m=2"
+    federation = fedcohort.Federation.from_sizes([3, 2, 1])
+    assert len(fedcohort.Selector(word, federation, seed=0).select()) == 2
+    assert CohortStrategy(word, clients=3).scheme == fedcohort.scheme(word)
+
+
+def test_a_checkpoint_that_names_a_file_does_not_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    trap = tmp_path / "trap_two.py"
+    path = tmp_path / "mine_saved.py"
+    path.write_text(MINE.replace("NAME", str(trap)))
+    federation = fedcohort.Federation.from_sizes([3, 2, 1])
+    fedcohort.Selector(f"{path}:m=2", federation, seed=0).save(tmp_path / "saved")
+    trap.write_text("raise SystemExit('run')")
+    with pytest.raises(FedcohortError, match="only a file that a person names is run"):
+        fedcohort.Selector.load(tmp_path / "saved")
+    assert "trap_two" not in sys.modules
+
+
 @pytest.mark.usefixtures("guessing")
 def test_nor_inside_of_brackets() -> None:
     with pytest.raises(BadInput, match="only a file that a person names"):
@@ -301,6 +359,24 @@ def test_kinds_are_found_in_the_source() -> None:
             call = getattr(node, "value", None)
             defined += isinstance(call, ast.Call) and ast.unparse(call.func) == "Kind"
     assert len(kinds()) == defined >= 8
+
+
+def test_a_file_of_a_package_holds_the_part_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = "class Other:\n    name = 'battery'\n"
+    (tmp_path / "with_signal.py").write_text(MINE.replace("NAME", "with-signal") + other)
+    (tmp_path / "with_nothing.py").write_text(other.replace("battery", "with-nothing"))
+    monkeypatch.setattr(fedcohort.schemes, "__path__", [str(tmp_path)])
+    SCHEMES.refresh()
+    try:
+        assert list(SCHEMES) == ["with-nothing", "with-signal"]
+        assert SCHEMES["with-signal"].name == "with-signal"
+        with pytest.raises(BadInput, match="it must define a scheme named 'with-nothing'"):
+            fedcohort.scheme("with-nothing")
+    finally:
+        monkeypatch.undo()
+        SCHEMES.refresh()
 
 
 def test_a_broken_part_is_left_out_of_every_kind(

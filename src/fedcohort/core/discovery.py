@@ -64,26 +64,34 @@ def in_package(package: str, kind: str, base: str | None, members: Members) -> I
     for name in names or [package]:
         spec = importlib.util.find_spec(name)
         file = str(spec and spec.origin)
-        yield from _in_source(name, f"The {kind} file '{file}'", file, base, members)
+        yield from _in_source(name, kind, file, base, members)
 
 
 def _in_source(
-    module: str, where: str, file: str, base: str | None, members: Members
+    module: str, kind: str, file: str, base: str | None, members: Members
 ) -> Iterator[Part]:
     def load(name: str) -> Callable[[], Any]:
-        return lambda: members(importlib.import_module(module))[name]
+        def loaded() -> Any:
+            found = members(importlib.import_module(module))
+            if name not in found:
+                raise BadInput(f"it must define a {kind} named '{name}'.")
+            return found[name]
 
+        return loaded
+
+    where, stem = f"The {kind} file '{file}'", module.rpartition(".")[2]
+    own = stem.replace("_", "-")
     try:
         tree = ast.parse(Path(file).read_bytes())
     except SyntaxError:  # it is told, with its line, when the part is loaded
         tree = ast.Module([], [])
     named = {name: node for node in tree.body if base and (name := _name_in(node, base))}
+    if own in named:  # other names in the file are those of signals and the like
+        named = {own: named[own]}
     for name, node in named.items():
         yield Part(name, _summary_in(node), where, file, load(name), node)
     if not named:
-        stem = module.rpartition(".")[2]
         found = next((node for node in tree.body if getattr(node, "name", "") == stem), None)
-        own = stem.replace("_", "-")
         yield Part(own, _summary_in(tree if found is None else found), where, file, load(own))
 
 

@@ -376,6 +376,7 @@ class PartOf:
         return ["no such part", 1, None]
 
 
+@cache
 def kinds() -> dict[str, Kind[Any]]:
     """Every kind by name: found in the source of fedcohort, as parts are."""
     root = Path(__file__).parents[1]

@@ -8,6 +8,7 @@ from flwr.serverapp import ServerApp
 
 from digits_app.task import task
 from fedcohort.flower import CohortStrategy, Limits, first_model
+from fedcohort.schemes import installed
 
 app = ServerApp()
 
@@ -17,7 +18,7 @@ def main(grid, context) -> None:
     config = context.run_config
     problem = task(config["clients"])
     strategy = CohortStrategy(
-        config["scheme"],
+        installed(config["scheme"]),  # a word of the run config is never a file
         clients=config["clients"],
         seed=config["seed"],
         folder=config["folder"] or None,
