@@ -11,14 +11,15 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/algorithms.md"])
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     assert blocks
     names: dict[str, object] = {}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"{page}, block {number}", "exec"), names)  # noqa: S102 - our own page
+        code = compile(block, f"{page}, block {number}", "exec", dont_inherit=True)
+        exec(code, names)  # noqa: S102 - our own page
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs"])

@@ -11,13 +11,14 @@ import pytest
 import fedcohort
 from algorithms.control import Control
 from fedcohort.algorithms import Algorithm, FedProx, Payload
+from fedcohort.core import store
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
 from fedcohort.server import Nothing, Redraw
 
 pytest.importorskip("flwr")
-from flwr.app import Message
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from fedcohort import flower
 from fedcohort.flower import wire
@@ -173,6 +174,94 @@ def test_killed_servers_and_restarted_clients(
         )
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_or_a_client_that_is_killed_at_any_write(
+    after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proposals of clients, selections and states: both sides agree, whatever was written last."""
+    real = store.save
+    for at in range(1, 18):
+        left = [at]
+
+        def save(*args: Any, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0 and not after:
+                raise KeyboardInterrupt
+            real(*args)
+            if left[0] == 0:
+                raise KeyboardInterrupt
+
+        server, clients = tmp_path / f"server-{at}", tmp_path / f"clients-{at}"
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "save", save)
+            with pytest.raises(KeyboardInterrupt):
+                play(Trouble(app(clients)), folder=server, seed=None)
+        again = play(Trouble(app(clients)), folder=server, seed=None)
+        assert imbalance(again, clients) <= 1e-12
+
+
+BAD: dict[str, Any] = {
+    "none at all": lambda found: {},
+    "one is missing": lambda found: {"c": found["c"]},
+    "one too many": lambda found: {**found, "more": found["c"]},
+    "another shape": lambda found: {**found, "c": found["c"][:-1]},
+    "infinite": lambda found: {**found, "gradient": found["gradient"] + np.inf},
+    "huge": lambda found: {**found, "c": found["c"] + 1e300},
+    "text": lambda found: {**found, "c": found["c"].astype(str)},
+}
+
+
+@pytest.mark.parametrize("lie", BAD.values(), ids=BAD.keys())
+def test_a_bad_payload_is_rejected_and_nothing_is_remembered(lie: Any, tmp_path: Path) -> None:
+    class Hostile(Trouble):
+        def deliver(self, message: Message) -> Message | None:
+            reply = super().deliver(message)
+            mine = self.partition[message.metadata.dst_node_id] == N - 1
+            if mine and reply is not None and message.metadata.message_type == wire.TRAIN:
+                found = wire.from_record(reply.content.array_records[wire.PAYLOADS])
+                reply.content[wire.PAYLOADS] = wire.to_record(lie(found))
+            return reply
+
+    strategy = play(Hostile(app(tmp_path)), "full", dropouts="none")
+    assert strategy.gate.counts.total() == ROUNDS
+    counted = strategy.session.state.counted
+    assert counted.tolist() == [ROUNDS - 1] * (N - 1) + [-1]
+    assert imbalance(strategy, tmp_path) <= 1e-12
+
+
+def test_payloads_that_nobody_asked_for_are_rejected(tmp_path: Path) -> None:
+    class Eager(Trouble):
+        def deliver(self, message: Message) -> Message | None:
+            reply = super().deliver(message)
+            if reply is not None and message.metadata.message_type == wire.TRAIN:
+                reply.content[wire.PAYLOADS] = wire.to_record({"c": np.ones(D)})
+            return reply
+
+    with pytest.raises(TooFewClients, match="wrong_keys"):
+        play(Eager(app(tmp_path)), algorithm=None)
+
+
+def test_estimates_count_by_samples_where_updates_do(tmp_path: Path) -> None:
+    def place(context: Any) -> Path:
+        return tmp_path / str(context.node_config["partition-id"])
+
+    policy = ClientPolicy(folder=place, largest_epsilon=20.0)
+    clients = flower.client_app(
+        flower.task_client(task(), WORK), algorithms=[Control], policy=policy
+    )
+    strategy = play(
+        Trouble(clients),
+        "fedsampling:K=90,epsilon=20,M=100",
+        algorithm=Control(share=1.0),
+        rounds=1,
+        importance="equal",
+    )
+    state = strategy.session.state
+    expected = -state.theta / (WORK.lr * WORK.steps)  # the model began at zero
+    np.testing.assert_allclose(state.algorithm["mean"], expected, rtol=1e-10)
+    assert imbalance(strategy, tmp_path, Control(share=1.0)) <= 1e-12
+
+
 def test_a_new_run_on_old_folders_begins_anew(tmp_path: Path) -> None:
     first, second = (play(Trouble(app(tmp_path))) for _ in range(2))
     np.testing.assert_array_equal(first.session.state.theta, second.session.state.theta)
@@ -239,8 +328,13 @@ def test_a_train_function_of_ones_own_is_one_sentence(tmp_path: Path) -> None:
     def train(message: Message, context: Any) -> Message:
         raise AssertionError
 
-    said = refused(client, algorithm="fedprox")
-    assert "work.rule(LocalWork(...))" in said
+    for greeted in ({}, {"importance": dict.fromkeys(range(N), 1.0), "dropouts": "none"}):
+        assert "work.rule(LocalWork(...))" in refused(client, algorithm="fedprox", **greeted)
+    message = Message(
+        RecordDict({wire.CONFIG: ConfigRecord({wire.ALGORITHM: "fedprox"})}), 1, "train"
+    )
+    with pytest.raises(BadInput, match="trains by 'sgd' only"):  # whom nobody greeted
+        client(message, Context(1, 1, {"partition-id": 0}, RecordDict(), {}))
 
 
 def test_an_update_that_ignores_the_rule_is_one_sentence(tmp_path: Path) -> None:
@@ -315,6 +409,7 @@ def test_payloads_are_booked_as_they_are_sent(tmp_path: Path) -> None:
     cost = play(grid).ledger.by_purpose()["training"]
     assert (cost.bytes_down, cost.bytes_up) == (grid.down, grid.up)
     assert grid.down == 3 * 8 * D * cost.messages // 2  # the model, c and the mean
+    assert "'control' made of the local data" in str(play(grid, rounds=1).disclosures())
 
 
 def test_newcomers_change_a_tally_by_the_factor_of_the_importances(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked
 from fedcohort.core.types import Array, Floats, Ints
@@ -84,6 +85,12 @@ class Algorithm(Checked, ABC):
         """Vectors of the server that are running sums of a tally."""
         counted = {payload.name for payload in self.payloads if payload.role == "tally"}
         return tuple(name for name in self.keeps_server if name in counted)
+
+    @property
+    def disclosures(self) -> list[Disclosure]:
+        """What the server learns of a client beside its update, told before it happens."""
+        says = f"what '{self.name}' made of the local data, one number per parameter"
+        return [Disclosure(payload.name, "every round", says) for payload in self.payloads]
 
     def start(self, dimension: int) -> dict[str, Floats]:
         """What the server knows before the first round."""

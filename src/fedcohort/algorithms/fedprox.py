@@ -19,7 +19,7 @@ class FedProx(Algorithm):
     Parameters
     ----------
     mu
-        How strongly clients are held back; 0 is plain SGD.
+        How strongly clients are held back, in place of the work's own ``mu``; 0 is plain SGD.
 
     >>> FedProx(mu=0.5).rule(LocalWork(), {}, {}).work.mu
     0.5

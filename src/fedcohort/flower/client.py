@@ -106,6 +106,8 @@ class CohortClientApp(ClientApp):
         keep_model(message, context)
         if message.metadata.message_type != wire.TRAIN:
             return super().__call__(message, context)
+        if wire.ALGORITHM in (config := wire.config_of(message)):
+            self.algorithm(config)  # also of a client that nobody greeted
         if not (self.trains or self._trains_by_object):
             super().train()(self._train)
             self._trains_by_object = True

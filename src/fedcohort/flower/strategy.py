@@ -201,6 +201,7 @@ class CohortStrategy(Strategy):
     def disclosures(self) -> list[Disclosure]:
         """What the server will learn of its clients, told before it happens."""
         told = [each for each in self.scheme.disclosures(self._rounds) if each != SIZES]
+        told += self.session.setup.algorithm.disclosures
         asks_sizes = self.session.population.importance == "size"
         return [SIZES, *told] if asks_sizes else told
 

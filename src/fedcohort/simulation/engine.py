@@ -301,7 +301,8 @@ class _Recorder:
     def trace(self, run: Simulation, settings: Mapping[str, Any]) -> Trace:
         """The finished record."""
         histograms = self.task.label_histograms
-        disclosures = run.setup.scheme.disclosures(self.rounds)
+        setup = run.setup
+        disclosures = [*setup.scheme.disclosures(self.rounds), *setup.algorithm.disclosures]
         return Trace.from_records(
             {**run.settings(), **settings, "disclosures": disclosures},
             self.records,
