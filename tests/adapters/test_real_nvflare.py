@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -109,16 +112,22 @@ def played(folder: Path, scheme: str, silent: list[str], **options: Any) -> dict
         path.write_text(json.dumps(content))
     simulator = "nvflare.private.fed.app.simulator.simulator"
     command = [sys.executable, "-m", simulator, str(folder / "job"), "-w", str(folder / "work")]
-    told = subprocess.run(
-        [*command, "-n", str(len(SIZES)), "-t", str(len(SIZES))],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert out.exists(), told.stdout[-6000:] + told.stderr[-2000:]
+    log = folder / "log.txt"
+    with log.open("w") as said:  # in a group of its own: a run that hangs takes its sites with it
+        run = subprocess.Popen(
+            [*command, "-n", str(len(SIZES)), "-t", str(len(SIZES))],
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            run.wait(timeout=400)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    assert out.exists(), log.read_text()[-6000:]
     found: dict[str, Any] = json.loads(out.read_text())
-    assert found["round"] == ROUNDS, told.stdout[-6000:]
+    assert found["round"] == ROUNDS, log.read_text()[-6000:]
     return found
 
 

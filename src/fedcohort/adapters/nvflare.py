@@ -114,7 +114,7 @@ def cohort_fedavg(
             return carrier.sites(cohort.clients)
 
         def send_model(self, *args: Any, **task: Any) -> None:
-            if task.get("targets", True):  # an empty list means any client to FLARE
+            if task.get("targets", True):  # FLARE never finishes a task for nobody
                 super().send_model(*args, **task)
 
         def asked(self, meta: Mapping[str, Any], names: list[str], signal: Any) -> list[Any]:
