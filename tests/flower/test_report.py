@@ -15,7 +15,7 @@ import pytest
 
 import fedcohort
 from fedcohort import Comparison, Trace, simulate
-from fedcohort.report import combined, facts, page, story
+from fedcohort.report import combined, facts, page, prose
 from fedcohort.server import Redraw
 from fedcohort.server.history import is_running
 from fedcohort.simulation import LocalWork, Random, Softmax
@@ -92,7 +92,7 @@ def test_both_stand_on_one_page(task: Softmax, tmp_path: Path) -> None:
     options = {"rounds": ROUNDS, "seeds": [SEED], "work": WORK, "jobs": 1}
     fedcohort.compare(task, [scheme], folder=tmp_path / "simulated", **options)
     both = combined([Comparison.load(tmp_path / name) for name in ("flower", "simulated")])
-    assert story.apart(both) == ""
+    assert prose.apart(both) == ""
     assert both.labels == ("md (flower)", "md (simulated)")
     table = facts.summary(both).set_index("scheme")
     assert table["gini"].nunique() == 1
@@ -157,7 +157,7 @@ def test_drop_outs_that_are_replaced_are_those_of_the_simulator(
 def test_a_run_that_goes_on_with_more_rounds_is_one_run(tmp_path: Path) -> None:
     whole, _ = play(flower.InProcessGrid(app(), N), "md:m=3", rounds=6)
     play(flower.InProcessGrid(app(), N), "md:m=3", rounds=2, folder=tmp_path)
-    assert story.how_far(Comparison.load(tmp_path)) == ""
+    assert prose.how_far(Comparison.load(tmp_path)) == ""
     play(flower.InProcessGrid(app(), N), "md:m=3", rounds=6, folder=tmp_path)
     trace = of_flower(tmp_path)
     assert trace.settings["rounds"] == 6 == trace.rounds
@@ -206,7 +206,7 @@ def test_a_killed_server_has_its_report(tmp_path: Path) -> None:
     ) as server:  # fmt: skip
         assert server.stdout is not None
         assert server.stdout.readline() == "in round 4\n"
-        assert story.how_far(Comparison.load(tmp_path)) == (
+        assert prose.how_far(Comparison.load(tmp_path)) == (
             "3 of 6 rounds so far: the server is running"
         )
         os.kill(server.pid, signal.SIGKILL)
@@ -215,7 +215,7 @@ def test_a_killed_server_has_its_report(tmp_path: Path) -> None:
             break
         time.sleep(0.05)
     found = Comparison.load(tmp_path)
-    assert story.how_far(found) == "3 of 6 rounds so far: the server has stopped"
+    assert prose.how_far(found) == "3 of 6 rounds so far: the server has stopped"
     assert "3 of 6 rounds so far" in page.page(found)
     whole, _ = play(flower.InProcessGrid(app(), N), "md:m=3", rounds=6, folder=tmp_path)
     again, _ = play(flower.InProcessGrid(app(), N), "md:m=3", rounds=6)

@@ -16,7 +16,7 @@ from fedcohort.cli import app
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadCheckpoint, BadInput
 from fedcohort.core.files import exclusive
-from fedcohort.report import combined, facts, figures, figures_answers, measures, page, story
+from fedcohort.report import combined, facts, figures, figures_answers, measures, page, prose
 from fedcohort.report.combine import parts
 from fedcohort.schemes.uniform import Uniform
 from fedcohort.server.history import LOCK, History
@@ -74,7 +74,7 @@ def test_a_run_that_goes_on_or_was_killed_has_its_report(tmp_path: Path, state: 
         comparison = Comparison.load(folder)
     text = shown(page.page(comparison))
     if state == "finished":
-        assert story.how_far(comparison) == ""
+        assert prose.how_far(comparison) == ""
         assert "12 rounds" in text
     else:
         goes_on = "the server is running" if state == "running" else "the server has stopped"
@@ -111,7 +111,7 @@ def test_metrics_of_any_name_are_drawn_and_those_we_understand_decide(tmp_path: 
     comparison = Comparison.load(folder)
     first, second = measures.measured(comparison)
     assert (first.name, first.higher, second.name) == ("val_perplexity", False, "wobble")
-    assert "reaches a val_perplexity of 3.5" in story.headline(
+    assert "reaches a val_perplexity of 3.5" in prose.headline(
         comparison, facts.summary(comparison)
     )
     drawn = figures.progress(comparison)
@@ -122,7 +122,7 @@ def test_metrics_of_any_name_are_drawn_and_those_we_understand_decide(tmp_path: 
     alone = replace(comparison.traces[0], metrics={"wobble": np.arange(12.0)})
     only = Comparison((alone,), comparison.settings)
     assert measures.measured(only) == (measures.TRAIN_LOSS, second)
-    assert "no metric tells" in story.headline(only, facts.summary(only))
+    assert "no metric tells" in prose.headline(only, facts.summary(only))
     assert [key for key, _ in figures.progress(only).switches[0].options] == ["wobble"]
 
 
@@ -201,7 +201,7 @@ def test_folders_that_differ_in_more_are_told_apart(tmp_path: Path) -> None:
     short = leave(tmp_path / "short", rounds=5)
     both = combined([Comparison.load(folder) for folder in (one, quorum, short)])
     assert [name for name, _ in parts(both)] == ["one", "quorum", "short"]
-    assert "quorum" in story.apart(both)
+    assert "quorum" in prose.apart(both)
     assert "combined-report.html" in run(one, quorum, short)
 
 
@@ -213,10 +213,10 @@ def test_a_run_on_flower_stands_beside_simulated_ones_of_the_same_problem(tmp_pa
     other = leave(tmp_path / "larger", dimension=41)
     simulated = Comparison.load(tmp_path / "simulated")
     both = combined([simulated, Comparison.load(like)])
-    assert story.apart(both) == ""
+    assert prose.apart(both) == ""
     assert both.labels == ("md", "uniform")
     assert "stand beside simulated ones" in shown(page.page(both))
-    assert story.beside(simulated) == ""
+    assert prose.beside(simulated) == ""
     apart = combined([simulated, Comparison.load(like), Comparison.load(other)])
     assert [name for name, _ in parts(apart)] == ["simulated and flower", "larger"]
     assert report.summary(apart)["problem"].nunique() == 2

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from fedcohort import Comparison
 from fedcohort.cli import app
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
-from fedcohort.report import combined, facts, page, story
+from fedcohort.report import combined, facts, page, prose
 from fedcohort.report.combine import RUNS, parts
 
 
@@ -119,7 +119,7 @@ def test_runs_of_different_problems_are_ranked_apart(make):
     assert table.drop(best.index)["difference"].notna().all()
     for row in facts.pairwise(both).itertuples():
         assert ("run 2" in row.scheme) == ("run 2" in row.reference)
-    assert story.apart(both).startswith("These runs differ in data and rounds: they are ranked")
+    assert prose.apart(both).startswith("These runs differ in data and rounds: they are ranked")
 
 
 def test_the_page_of_different_problems_shows_real_values(make):
@@ -139,15 +139,15 @@ def test_equal_conditions_are_ranked_together(make):
     one, two = make(("md",), settings={"target": 0.5}), make(("uniform",), settings={"target": 0.9})
     both = combined([one, two])
     assert len(parts(both)) == 1
-    assert story.apart(both) == ""
+    assert prose.apart(both) == ""
     assert facts.summary(both)["p"].notna().sum() == 1
 
 
 def test_other_data_of_the_same_name_are_another_problem(make):
     one = make(("md",), settings={"fingerprint": "aa"})
     two = make(("uniform",), settings={"fingerprint": "bb"})
-    assert story.apart(combined([one, two])).startswith("These runs differ in data: ")
-    assert story.apart(combined([one, make(("uniform",))])) == ""  # an older run has none
+    assert prose.apart(combined([one, two])).startswith("These runs differ in data: ")
+    assert prose.apart(combined([one, make(("uniform",))])) == ""  # an older run has none
 
 
 def test_the_same_folder_twice_is_refused(folder):

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from fedcohort import report
-from fedcohort.report import facts, story
+from fedcohort.report import facts, prose
 
 
 def printed(comparison, terminal, width=120):
@@ -31,7 +31,7 @@ def test_piped_output_is_not_cut(make, capsys):
 
 
 def told(comparison):
-    return story.chance(comparison, facts.summary(comparison))
+    return prose.chance(comparison, facts.summary(comparison))
 
 
 def test_few_seeds_are_called_few(make):
@@ -51,7 +51,7 @@ def test_who_was_left_out(make):
 
     always = np.tile([0, 1, 2], 20)
     comparison = make(("a",), cohort_clients=always)
-    cards = story.cards(comparison, facts.summary(comparison), None)
+    cards = prose.cards(comparison, facts.summary(comparison), None)
     assert [card.detail for card in cards if card.question == "Who left clients out?"] == [
         "never chose 9 of 12 clients"
     ]
@@ -59,7 +59,7 @@ def test_who_was_left_out(make):
 
 def test_a_target_that_nobody_reaches(make):
     comparison = make()
-    cards = story.cards(comparison, facts.summary(comparison, 0.999), 0.999)
+    cards = prose.cards(comparison, facts.summary(comparison, 0.999), 0.999)
     assert any(card.answer == "none" for card in cards)
 
 

@@ -18,8 +18,8 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, canonical_ids, importance_of
 from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
-from fedcohort.report.fitted import fitted
-from fedcohort.report.words import counted
+from fedcohort.report.format import counted
+from fedcohort.report.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 from fedcohort.theory.advice import Advice, SchemeFacts
@@ -119,7 +119,7 @@ def show(advice: Advice, console: Console | None = None) -> None:
         out = Console(width=PIPED, file=out.file)
     _say(out, f"{_head(advice)}\n")
     columns = _columns([row for row in advice.rows if row.status == "exact"])
-    table, dropped = fitted(columns, out, FIRST_TO_GO, left=WORDY)
+    table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
     out.print(table)
     if dropped:
         _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")

@@ -73,9 +73,11 @@ def write_pictures(
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
     """Draw pictures for papers, as wide as a column (in inches)."""
-    from fedcohort.report import paper
+    from fedcohort.report import matplotlib_figures
 
-    return paper.write_pictures(comparison, folder, target, width=width, formats=formats)
+    return matplotlib_figures.write_pictures(
+        comparison, folder, target, width=width, formats=formats
+    )
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:

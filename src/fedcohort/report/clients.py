@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.report.downsample import bucket_edges
 from fedcohort.report.measures import choosing
-from fedcohort.report.thin import bucket_edges
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.core.types import Array, Floats
+from fedcohort.report.downsample import envelope, keep_extremes
 from fedcohort.report.styles import LIGHT, style
-from fedcohort.report.thin import envelope, keep_extremes
 
 if TYPE_CHECKING:
     import pandas as pd

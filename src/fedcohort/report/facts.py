@@ -14,6 +14,7 @@ import pandas as pd
 from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.types import Floats
 from fedcohort.report.combine import APART, RUNS, parts
+from fedcohort.report.from_trace import scheme_of
 from fedcohort.report.measures import (
     ACCURACY,
     Measure,
@@ -24,7 +25,6 @@ from fedcohort.report.measures import (
     measured,
     stacked,
 )
-from fedcohort.report.rebuilt import scheme_of
 from fedcohort.report.significance import Paired, holm, paired
 
 if TYPE_CHECKING:

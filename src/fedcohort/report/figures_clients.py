@@ -12,9 +12,9 @@ import pandas as pd
 from fedcohort.core.types import Array, Floats
 from fedcohort.report import clients
 from fedcohort.report.combine import parts
+from fedcohort.report.downsample import bucket_edges, means
 from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta, name_of
 from fedcohort.report.measures import choosing, numbered
-from fedcohort.report.thin import bucket_edges, means
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.report.words import NOTHING, duration
+from fedcohort.report.format import NOTHING, duration
 from fedcohort.simulation.notes import Note, read_notes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedcohort.core.types import Floats
 from fedcohort.report.drawing import Drawing, Switch
-from fedcohort.report.story import Card
+from fedcohort.report.prose import Card
 from fedcohort.report.styles import style
 
 FEW = 4

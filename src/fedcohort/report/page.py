@@ -23,16 +23,16 @@ from fedcohort.report import (
     figures_answers,
     figures_clients,
     figures_clusters,
-    story,
+    prose,
 )
 from fedcohort.report.combine import RUNS, is_carried, parts
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.encode import to_json
+from fedcohort.report.format import byte_count, counted
 from fedcohort.report.markup import card, figure, plain_table
 from fedcohort.report.measures import measured
 from fedcohort.report.scoreboard import Tested, pairs, scoreboard
 from fedcohort.report.styles import DARK, LIGHT, swatch
-from fedcohort.report.words import byte_count, counted
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -158,7 +158,7 @@ def _run(comparison: Comparison) -> str:
     said = [
         counted(len(comparison.labels), "scheme"),
         counted(len(first.importance), "client"),
-        story.how_far(comparison)
+        prose.how_far(comparison)
         or counted(max(trace.rounds for trace in comparison.traces), "round"),
         counted(len({trace.seed for trace in comparison.traces}), "seed"),
         told,
@@ -243,13 +243,13 @@ def _result(
     comparison: Comparison, tables: Sequence[pd.DataFrame], target: float | None, tested: Tested
 ) -> str:
     """The headline, the answers and the table; for every problem its own."""
-    why = story.apart(comparison)
+    why = prose.apart(comparison)
     out = f"<h1>{escape(why)}</h1>" if why else ""
     for (name, part), table in zip(parts(comparison), tables, strict=True):
-        said, chance = escape(story.headline(part, table)), escape(story.chance(part, table))
-        cards = "".join(card(item) for item in story.cards(part, table, target))
+        said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
+        cards = "".join(card(item) for item in prose.cards(part, table, target))
         out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
-        notes = filter(None, (chance, _not_over(part), escape(story.beside(part))))
+        notes = filter(None, (chance, _not_over(part), escape(prose.beside(part))))
         out += f'<p class="lead">{" ".join(notes)}</p>'
         out += f'<dl class="cards">{cards}</dl>'
         out += scoreboard(part, table, target, tested, comparison.labels)
@@ -257,9 +257,9 @@ def _result(
 
 
 def _not_over(comparison: Comparison) -> str:
-    if len(comparison.traces) == 1 or not story.how_far(comparison):
+    if len(comparison.traces) == 1 or not prose.how_far(comparison):
         return ""
-    return f"{story.how_far(comparison)}; of those that are not at their end, this is the state."
+    return f"{prose.how_far(comparison)}; of those that are not at their end, this is the state."
 
 
 def _chips(comparison: Comparison) -> list[str]:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from fedcohort.report import facts
 from fedcohort.report.combine import parts
+from fedcohort.report.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.styles import swatch
-from fedcohort.report.words import amount, byte_count, duration, p_value, ratio, short
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

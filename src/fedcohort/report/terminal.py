@@ -11,10 +11,10 @@ from rich.text import Text
 
 from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
-from fedcohort.report.fitted import fitted
+from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
 from fedcohort.report.measures import measured
-from fedcohort.report.story import apart, beside, chance, headline, how_far
-from fedcohort.report.words import amount, byte_count, duration, p_value, ratio
+from fedcohort.report.prose import apart, beside, chance, headline, how_far
+from fedcohort.report.table import fit_table
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -38,7 +38,7 @@ def print_summary(
         if name:
             out.print(Text(f"\n{name}"), style="bold")
         rows = summary(part, target)
-        table, dropped = fitted(summary_columns(part, rows, target), out, FIRST_TO_GO)
+        table, dropped = fit_table(summary_columns(part, rows, target), out, FIRST_TO_GO)
         out.print(table)
         left_out |= dict.fromkeys(dropped)
         notes = (f"{how_far(part)}." if how_far(part) else "", beside(part))

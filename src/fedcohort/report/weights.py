@@ -11,8 +11,8 @@ import pandas as pd
 from fedcohort.core.design import Design
 from fedcohort.core.types import Floats
 from fedcohort.report.clients import names
+from fedcohort.report.from_trace import law_of
 from fedcohort.report.measures import choosing
-from fedcohort.report.rebuilt import law_of
 from fedcohort.theory.moments import Moments, moments
 
 if TYPE_CHECKING:

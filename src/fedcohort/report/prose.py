@@ -11,9 +11,9 @@ import pandas as pd
 
 from fedcohort.report.combine import DIFFER
 from fedcohort.report.facts import answers, target_of
+from fedcohort.report.format import amount, byte_count, counted, duration, p_is
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
-from fedcohort.report.words import amount, byte_count, counted, duration, p_is
 from fedcohort.simulation.comparison import STATE
 
 if TYPE_CHECKING:

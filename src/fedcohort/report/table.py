@@ -14,7 +14,7 @@ BETWEEN = 2
 """Spaces between two columns."""
 
 
-def fitted(
+def fit_table(
     columns: Mapping[str, Sequence[str]],
     console: Console,
     first_to_go: Iterable[str],
