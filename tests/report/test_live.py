@@ -7,7 +7,7 @@ from rich.console import Console
 from fedcohort import compare, report
 from fedcohort.learning import Quadratic
 from fedcohort.report.live import Watch, progress_of
-from fedcohort.simulation.notes import Note, Notebook, read_notes
+from fedcohort.simulation.progress import ProgressFile, RunProgress, read_progress
 
 
 def console(terminal):
@@ -15,25 +15,29 @@ def console(terminal):
 
 
 def test_a_note_is_replaced_as_a_whole(tmp_path):
-    book = Notebook(tmp_path / "md--seed-0.json", "md", 0, 10)
+    book = ProgressFile(tmp_path / "md--seed-0.json", "md", 0, 10)
     book(5, 0.5)
     book(10, float("nan"))
-    assert list(read_notes(tmp_path)) == [Note("md", 0, 10, 10, None)]
+    assert list(read_progress(tmp_path)) == [RunProgress("md", 0, 10, 10, None)]
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_folder_that_is_gone_does_not_stop_a_run(tmp_path):
-    Notebook(tmp_path / "gone" / "md.json", "md", 0, 10)(5, 0.5)
+    ProgressFile(tmp_path / "gone" / "md.json", "md", 0, 10)(5, 0.5)
 
 
 def test_damaged_and_foreign_notes_are_passed_over(tmp_path):
     (tmp_path / "a.json").write_text('{"label": "md"')
     (tmp_path / "b.json").write_text(json.dumps({"something": "else"}))
-    assert list(read_notes(tmp_path)) == []
+    assert list(read_progress(tmp_path)) == []
 
 
 def test_progress_is_summed_over_seeds():
-    notes = [Note("md", 0, 10, 10, 0.8), Note("md", 1, 5, 10, 0.4), Note("b", 0, 1, 10, None)]
+    notes = [
+        RunProgress("md", 0, 10, 10, 0.8),
+        RunProgress("md", 1, 5, 10, 0.4),
+        RunProgress("b", 0, 1, 10, None),
+    ]
     row = progress_of("md", 4, 10, notes)
     assert (row.finished, row.share) == (1, 15 / 40)
     assert row.accuracy == pytest.approx(0.6)
@@ -66,7 +70,7 @@ def test_runs_that_were_there_before_do_not_count_as_work(make):
 def test_a_terminal_shows_a_table_that_moves(make):
     out = console(terminal=True)
     with Watch(["md [b]", "uniform"], 3, 20, out) as view:
-        Notebook(view.notes / "x.json", "uniform", 2, 20)(10, 0.25)
+        ProgressFile(view.notes / "x.json", "uniform", 2, 20)(10, 0.25)
         out.print(view.table())
     shown = out.file.getvalue()
     assert "md [b]" in shown
@@ -81,6 +85,6 @@ def test_a_real_comparison_is_watched():
     with report.watch(["md", "full"], 1, 40, out) as view:
         compare(task, {"md": "full", "full": "full"}, rounds=40, seeds=1, jobs=1,
                 notes=view.notes, finished=view.finished)  # fmt: skip
-        notes = list(read_notes(view.notes))
+        notes = list(read_progress(view.notes))
     assert [(note.label, note.done) for note in notes] == [("full", 40), ("md", 40)]
     assert len(out.file.getvalue().splitlines()) == 2

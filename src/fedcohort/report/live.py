@@ -19,14 +19,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fedcohort.report.format import NOTHING, duration
-from fedcohort.simulation.notes import Note, read_notes
+from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Trace
 
 
 @dataclass(frozen=True)
-class Progress:
+class SchemeProgress:
     """How far one scheme is: rounds done over all of its seeds, and its latest accuracy."""
 
     label: str
@@ -42,11 +42,13 @@ class Progress:
         return self.done / max(1, self.rounds * self.seeds)
 
 
-def progress_of(label: str, seeds: int, rounds: int, notes: Iterable[Note]) -> Progress:
+def progress_of(
+    label: str, seeds: int, rounds: int, notes: Iterable[RunProgress]
+) -> SchemeProgress:
     """Sum up the notes of one scheme; accuracy is the mean over the runs that have begun."""
     own = [note for note in notes if note.label == label]
     known = [note.accuracy for note in own if note.accuracy is not None]
-    return Progress(
+    return SchemeProgress(
         label,
         sum(note.done >= rounds for note in own),
         seeds,
@@ -80,7 +82,7 @@ class Watch:
     def __enter__(self) -> Watch:
         self._folder = tempfile.TemporaryDirectory(prefix="fedcohort-", ignore_cleanup_errors=True)
         self.notes = Path(self._folder.name)
-        self._latest: dict[tuple[str, int], Note] = {}
+        self._latest: dict[tuple[str, int], RunProgress] = {}
         self._finished, self._resumed = 0, 0
         self._started = self.clock()
         self._live: Live | None = None
@@ -105,7 +107,7 @@ class Watch:
         self._resumed = done - self._finished  # runs that were there before
         accuracy = float(trace.accuracy[-1])
         known = accuracy if accuracy == accuracy else None
-        note = Note(trace.label, trace.seed, trace.rounds, trace.rounds, known)
+        note = RunProgress(trace.label, trace.seed, trace.rounds, trace.rounds, known)
         self._latest[trace.label, trace.seed] = note
         if self._live is None:
             self.console.print(
@@ -116,9 +118,9 @@ class Watch:
                 soft_wrap=True,
             )
 
-    def read(self) -> list[Note]:
+    def read(self) -> list[RunProgress]:
         """The latest note of every run that has begun."""
-        for note in read_notes(self.notes):
+        for note in read_progress(self.notes):
             if note.done > self._latest.get((note.label, note.seed), _NONE).done:
                 self._latest[note.label, note.seed] = note
         return list(self._latest.values())
@@ -154,7 +156,7 @@ class Watch:
         return Group(table, Text(f"{spent} so far, {self.time_left()}", style="dim"))
 
 
-_NONE = Note("", 0, 0, 0, None)
+_NONE = RunProgress("", 0, 0, 0, None)
 
 
 def _percent(accuracy: float | None) -> str:

@@ -28,7 +28,7 @@ from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.engine import check_rounds, simulate
-from fedcohort.simulation.notes import Notebook
+from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import (
     CODE,
     FINGERPRINT,
@@ -301,7 +301,7 @@ def _noted(notes: Path | None, label: str, seed: int, rounds: int) -> dict[str, 
     if notes is None:
         return {}
     path = run_file(notes, label, seed).with_suffix(".json")
-    return {"progress": Notebook(path, label, seed, rounds)}
+    return {"progress": ProgressFile(path, label, seed, rounds)}
 
 
 _TASKS: dict[str, Task] = {}

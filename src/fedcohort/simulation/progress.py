@@ -12,7 +12,7 @@ from fedcohort.core.files import replacing
 
 
 @dataclass(frozen=True)
-class Note:
+class RunProgress:
     """How far one run is."""
 
     label: str
@@ -24,8 +24,8 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Notebook:
-    """Where one run notes its progress; called as the ``progress`` of `simulate`."""
+class ProgressFile:
+    """Where one run tells its progress; called as the ``progress`` of `simulate`."""
 
     path: Path
     label: str
@@ -33,18 +33,18 @@ class Notebook:
     rounds: int
 
     def __call__(self, done: int, accuracy: float) -> None:
-        """Replace the note: a reader sees the old one or the new one, never half of one."""
+        """Replace the file: a reader sees the old one or the new one, never half of one."""
         known = accuracy if accuracy == accuracy else None
-        note = Note(self.label, self.seed, done, self.rounds, known)
+        note = RunProgress(self.label, self.seed, done, self.rounds, known)
         # Nobody reads any more, or the disk is full: no reason to stop a run.
         with contextlib.suppress(OSError), replacing(self.path, durable=False) as file:
             file.write(json.dumps(asdict(note)).encode())
 
 
-def read_notes(folder: Path) -> Iterator[Note]:
-    """All notes of a folder."""
+def read_progress(folder: Path) -> Iterator[RunProgress]:
+    """Of all runs that told it in a folder."""
     for path in sorted(folder.glob("*.json")):
         try:
-            yield Note(**json.loads(path.read_text(encoding="utf-8")))
+            yield RunProgress(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):  # it was just replaced, or is somebody else's
             continue
