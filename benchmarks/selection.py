@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import Federation, Moment, Selector, scheme
+from fedcohort import Federation, RoundContext, Selector, scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs import Rows
@@ -59,7 +59,7 @@ def algorithm_1(sizes: Ints, m: int, **parameters: Any) -> Rows:
     federation = Federation.from_sizes(sizes)
     clustered = scheme("clustered-size", m=m, **parameters)
     state = clustered.start(federation, stream(0, "start"))
-    design = clustered.design(state, federation, Moment())
+    design = clustered.design(state, federation, RoundContext())
     assert isinstance(design, Rows)
     return design
 

@@ -35,7 +35,7 @@ from scipy.cluster.hierarchy import linkage
 from threadpoolctl import threadpool_limits
 
 from fedcohort import Federation, Replies, scheme
-from fedcohort.core import Cohort, Moment
+from fedcohort.core import Cohort, RoundContext
 from fedcohort.core.streams import stream
 from fedcohort.maths.pouring import exact_masses, pour, split_large
 from fedcohort.maths.similarity import distances, refresh
@@ -114,7 +114,7 @@ def scheme_round(
 
     def work() -> object:
         after = chooser.observe(state, federation, cohort, replies)
-        return chooser.design(after, federation, Moment()).draw(stream(0, "select"))
+        return chooser.design(after, federation, RoundContext()).draw(stream(0, "select"))
 
     return work
 

@@ -25,9 +25,9 @@ from fedcohort.core import (
     Cohort,
     Distinct,
     Federation,
-    Moment,
     NoState,
     Replies,
+    RoundContext,
     Scheme,
     Shares,
     Signal,
@@ -205,13 +205,17 @@ def test_a_defect_in_strata_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class IgnoresAvailability(MD):
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         everyone = Shares.of(np.ones(len(federation), dtype=np.int64))
         return Rows.alike(everyone, self.m).draw(rng)
 
 
 class NormalisedBinomial(Binomial):
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         cohort = self.law(federation).draw(rng)
         return Cohort.of(cohort.clients, cohort.weights / max(cohort.weights.sum(), 1e-9))
 
@@ -219,10 +223,12 @@ class NormalisedBinomial(Binomial):
 class NotTheDesign(Uniform):
     """The weights are right on average, but the design belongs to another scheme."""
 
-    def design(self, state: NoState, federation: Federation, moment: Moment) -> Any:
+    def design(self, state: NoState, federation: Federation, context: RoundContext) -> Any:
         return Rows.alike(federation.shares, cohort_size(self.m, federation, self.name))
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         return self.law(federation).draw(rng)
 
 
@@ -265,14 +271,18 @@ class CappedWithoutCompensation(Poisson):
 
 
 class WeightsNaN(Full):
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         cohort = Everyone(federation.shares).draw(rng)
         cohort.weights[0] = np.nan
         return cohort
 
 
 class Unsorted(Uniform):
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         cohort = self.law(federation).draw(rng)
         cohort.clients[:] = cohort.clients[::-1].copy()
         return cohort
@@ -281,10 +291,12 @@ class Unsorted(Uniform):
 class BySampling(MD):
     """Draws by numpy itself, so that nothing can be enumerated, and not by importance."""
 
-    def design(self, state: NoState, federation: Federation, moment: Moment) -> None:
+    def design(self, state: NoState, federation: Federation, context: RoundContext) -> None:
         return None
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         drawn = rng.choice(federation.present, size=self.m)
         return counted(drawn, np.full(len(federation), 1.0 / self.m))
 
@@ -309,7 +321,7 @@ class Counting(Scheme[Counts]):
     def start(self, federation: Federation, rng: Any) -> Counts:
         return Counts(np.zeros(len(federation), dtype=np.int64))
 
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Any:
+    def select(self, state: Counts, federation: Federation, context: RoundContext, rng: Any) -> Any:
         return Rows.alike(federation.shares, self.m).draw(rng)
 
     def observe(
@@ -321,7 +333,9 @@ class Counting(Scheme[Counts]):
 
 
 class ChangesStateInSelect(Counting):
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: Counts, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         cohort = Rows.alike(federation.shares, self.m).draw(rng)
         state.of[cohort.clients] += 1
         return cohort
@@ -336,7 +350,7 @@ class ChangesStateInObserve(Counting):
 
 
 class AsksUndeclared(Counting):
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Any:
+    def select(self, state: Counts, federation: Federation, context: RoundContext, rng: Any) -> Any:
         yield Ask(UPDATE_NORM, federation.present)
         return Rows.alike(federation.shares, self.m).draw(rng)
 
@@ -363,7 +377,9 @@ TICKETS = itertools.count()
 class DrawsFromAStore(Counting):
     """Randomness that is not in the seed: every call is another."""
 
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: Counts, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         chosen = federation.present[next(TICKETS) % len(federation.present)]
         return Cohort.equal([chosen])
 
@@ -371,15 +387,19 @@ class DrawsFromAStore(Counting):
 class HashesStrings(Counting):
     """The same in one process, another in the next."""
 
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Cohort:
-        number = hash(f"round {moment.round}") % len(federation.present)
+    def select(
+        self, state: Counts, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
+        number = hash(f"round {context.round}") % len(federation.present)
         return Cohort.equal([federation.present[number]])
 
 
 class ReadsNames(Counting):
     """Cohorts that depend on how clients are called."""
 
-    def select(self, state: Counts, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: Counts, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         named = isinstance(federation.ids[0], str)
         return Cohort.equal([federation.present[-1 if named else 0]])
 
@@ -412,7 +432,7 @@ class Mutable(Scheme[NoState]):  # type: ignore[misc]
 class TiesByPosition(Target):
     """Inside a group by position, though sizes differ."""
 
-    def design(self, state: Any, federation: Federation, moment: Moment) -> Rows:
+    def design(self, state: Any, federation: Federation, context: RoundContext) -> Rows:
         order = np.argsort(state.of, kind="stable")
         return Rows.along(order, federation.shares, self.m)
 
@@ -469,7 +489,7 @@ def test_the_table_holds_every_check() -> None:
 def test_statistics_alone_passes_a_sound_scheme() -> None:
     class Sound(BySampling):
         def select(
-            self, state: NoState, federation: Federation, moment: Moment, rng: Any
+            self, state: NoState, federation: Federation, context: RoundContext, rng: Any
         ) -> Cohort:
             drawn = rng.choice(len(federation), size=self.m, p=federation.importance)
             return counted(drawn, np.full(len(federation), 1.0 / self.m))
@@ -484,7 +504,7 @@ def test_clustered_size_needs_its_shuffle_only_for_ties() -> None:
     # With distinct sizes the seed of the ties does not matter.
     federation = Federation.from_sizes([5, 4, 3, 2, 1])
     laws = {
-        ClusteredSize(m=2).design(state, federation, Moment()).entries.client.tobytes()
+        ClusteredSize(m=2).design(state, federation, RoundContext()).entries.client.tobytes()
         for state in (ClusteredSize.State(seed) for seed in range(5))
     }
     assert len(laws) == 1

@@ -11,6 +11,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.core.renamed import renamed
+
 if TYPE_CHECKING:
     from fedcohort import adapters, data, recipes, report, schemes, testing, theory
     from fedcohort.algorithms import algorithm
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
         Cohort,
         Design,
         Federation,
-        Moment,
         Replies,
+        RoundContext,
         Scheme,
         Signal,
     )
@@ -48,9 +50,9 @@ __all__ = [
     "FedcohortWarning",
     "Federation",
     "LocalWork",
-    "Moment",
     "Problem",
     "Replies",
+    "RoundContext",
     "Scheme",
     "Selector",
     "Signal",
@@ -74,7 +76,9 @@ __all__ = [
 
 _HOMES = {
     "fedcohort.algorithms": "algorithm",
-    "fedcohort.core": "Ask Citation Claim Cohort Design Federation Moment Replies Scheme Signal",
+    "fedcohort.core": (
+        "Ask Citation Claim Cohort Design Federation Replies RoundContext Scheme Signal"
+    ),
     "fedcohort.core.errors": "FedcohortError FedcohortWarning",
     "fedcohort.learning": "LocalWork",
     "fedcohort.schemes": "scheme",
@@ -86,6 +90,8 @@ _HOMES = {
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""
 
+_renamed = renamed(__name__, {"Moment": "RoundContext"})
+
 if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
 
     def __getattr__(name: str) -> Any:
@@ -95,7 +101,7 @@ if not TYPE_CHECKING:  # a type checker would take it to mean that any name exis
             return globals()[name]
         if name in __all__:
             return importlib.import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        return _renamed(name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -43,7 +43,7 @@ from fedcohort.server.rounds import (
     begin,
     carry,
     choose,
-    moment_of,
+    context_of,
     observed,
     picture,
     play,
@@ -148,8 +148,8 @@ class Selector:
                 FedcohortWarning,
                 stacklevel=2,
             )
-        moment = moment_of(self._standing, available, latency)
-        talk = choose(self._setup, self._standing, moment, self.ledger)
+        context = context_of(self._standing, available, latency)
+        talk = choose(self._setup, self._standing, context, self.ledger)
         self._standing, self._selection = self._carry(talk, ask)
         self._law = self._selection.law
         return self._selection.cohort
@@ -180,7 +180,7 @@ class Selector:
     @property
     def available(self) -> Ints | None:
         """Who could take part when the pending cohort was chosen; None for everyone."""
-        return None if self._selection is None else self._selection.moment.available
+        return None if self._selection is None else self._selection.context.available
 
     def amend(self, cohort: Cohort) -> None:
         """Say who trained instead: drop-outs replaced, weights corrected.
@@ -202,11 +202,11 @@ class Selector:
 
         See `law` for the one that was drawn from.
         """
-        moment = moment_of(self._standing, available)
-        federation = self.federation.among(moment.available)
+        context = context_of(self._standing, available)
+        federation = self.federation.among(context.available)
         if len(federation.present) == 0:
             return Everyone(federation.shares)  # nobody, for certain
-        return self.scheme.design(self.start(), federation, moment)
+        return self.scheme.design(self.start(), federation, context)
 
     def picture(self) -> dict[str, Array]:
         """What there is to show: what the scheme knows now, and the strata last drawn from."""

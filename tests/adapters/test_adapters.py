@@ -418,7 +418,7 @@ class Hidden(fedcohort.Scheme):
 
     name = "hidden"
 
-    def select(self, state, federation, moment, rng):
+    def select(self, state, federation, context, rng):
         return fedcohort.Cohort.equal([0, 1], data_rate=0.5)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort import Citation, Federation, Moment, Scheme, compare, scheme, simulate
+from fedcohort import Citation, Federation, RoundContext, Scheme, compare, scheme, simulate
 from fedcohort import schemes as package
 from fedcohort.core import NoState, Whole, cohort_size, registry
 from fedcohort.core.errors import (
@@ -57,7 +57,7 @@ def test_a_citation_is_one_line() -> None:
 def test_a_scheme_needs_a_law_or_a_way_to_select() -> None:
     federation = Federation.from_sizes([1, 2])
     with pytest.raises(NotImplementedError, match="Needy must implement law or select"):
-        Needy(2).select(NoState(), federation, Moment(), None)
+        Needy(2).select(NoState(), federation, RoundContext(), None)
 
 
 def test_cohort_size() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort import Federation, Moment, scheme
+from fedcohort import Federation, RoundContext, scheme
 from fedcohort.core import Cohort, Design, Distinct, Shares
 from fedcohort.core.design import exact_outcomes
 from fedcohort.designs import Bernoulli, Rows
@@ -37,7 +37,7 @@ def alg1(sizes: list[int], m: int, **more: Any) -> Rows:
     federation = Federation.from_sizes(sizes)
     clustered = scheme("clustered-size", m=m, ties="index", **more)
     state = clustered.start(federation, np.random.default_rng(0))
-    design = clustered.design(state, federation, Moment())
+    design = clustered.design(state, federation, RoundContext())
     assert isinstance(design, Rows)
     return design
 

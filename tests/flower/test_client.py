@@ -126,7 +126,7 @@ class FullBatteries(Scheme):
     paper: ClassVar[Citation] = Citation("A student", "A thesis", "A university", 2026)
     asks: ClassVar[frozenset[Signal]] = frozenset({BATTERY})
 
-    def select(self, state, federation, moment, rng):
+    def select(self, state, federation, context, rng):
         levels = yield Ask(BATTERY, federation.present)
         return Cohort.equal(federation.present[np.argsort(-levels)[: self.m]])
 

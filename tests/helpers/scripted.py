@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import Citation, Cohort, Moment, Scheme
+from fedcohort.core import Citation, Cohort, RoundContext, Scheme
 
 
 @dataclass(frozen=True)
@@ -19,5 +19,5 @@ class Scripted(Scheme[Any]):
     name: ClassVar[str] = "scripted"
     paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
 
-    def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+    def select(self, state: Any, federation: Any, context: RoundContext, rng: Any) -> Any:
         return Cohort.of(np.array(self.clients, dtype=np.int64), np.array(self.weights))

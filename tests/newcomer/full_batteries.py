@@ -12,8 +12,8 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -52,7 +52,7 @@ class FullBatteries(Scheme[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({BATTERY})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         m, there = cohort_size(self.m, federation, self.name), federation.present
         levels = usable((yield Ask(BATTERY, there)))

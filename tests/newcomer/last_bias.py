@@ -15,8 +15,8 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -60,7 +60,7 @@ class LastBias(Scheme[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({LAST_BIAS})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         m, there = cohort_size(self.m, federation, self.name), federation.present
         biases = usable((yield Ask(LAST_BIAS, there)))

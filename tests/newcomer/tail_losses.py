@@ -15,8 +15,8 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -61,7 +61,7 @@ class TailLosses(Scheme[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({TAIL})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         m, there = cohort_size(self.m, federation, self.name), federation.present
         tails = usable((yield Ask(TAIL, there)))

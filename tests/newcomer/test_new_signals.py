@@ -178,8 +178,8 @@ def test_a_wrong_declaration_is_a_failed_check(change: dict[str, Any], sentence:
     class Wrong(cls):
         asks = frozenset({wrong})
 
-        def select(self, state, federation, moment, rng):
-            talk = super().select(state, federation, moment, rng)
+        def select(self, state, federation, context, rng):
+            talk = super().select(state, federation, context, rng)
             ask = next(talk)
             try:
                 talk.send((yield replace(ask, signal=wrong)))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Cohort, Moment, Replies
+from fedcohort.core import Cohort, Replies, RoundContext
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.maths.pouring import exact_masses, split_large
@@ -99,7 +99,7 @@ def test_no_silent_bias_with_large_clients(sizes, m, rounds, huge):
     for i in range(min(n, 2 * rounds)):
         updates[i] = np.random.default_rng(i).standard_normal(3)
     state = after(chooser, federation, updates)
-    design = chooser.design(state, federation, Moment())
+    design = chooser.design(state, federation, RoundContext())
     row, client, mass = design.entries
     columns, lines = [0] * n, [0] * m
     for k, i, part in zip(row.tolist(), client.tolist(), mass.tolist(), strict=True):
@@ -124,7 +124,7 @@ def test_exact_moments_by_enumeration_with_large_clients(sizes):
     federation = Federation.from_sizes(sizes)
     chooser = ClusteredSimilarity(m=3)
     updates = [np.random.default_rng(i).standard_normal(3) for i in range(len(sizes))]
-    design = chooser.design(after(chooser, federation, updates), federation, Moment())
+    design = chooser.design(after(chooser, federation, updates), federation, RoundContext())
     found = enumerated_moments(design.enumerate(), len(sizes))
     total = sum(sizes)
     assert found.mean.tolist() == [Fraction(size, total) for size in sizes]
@@ -139,7 +139,9 @@ def test_golden_second_moment_of_the_aggregate():
     x = np.array([3.0, -1.0, 2.0, 0.0, 5.0])
     for m, variance in ((2, Fraction(797, 450)), (3, Fraction(8, 15))):
         chooser = ClusteredSimilarity(m=m)
-        design = chooser.design(chooser.start(federation, stream(0, "start")), federation, Moment())
+        design = chooser.design(
+            chooser.start(federation, stream(0, "start")), federation, RoundContext()
+        )
         assert design.aggregate_variance(x) == pytest.approx(float(variance))
 
 
@@ -149,7 +151,7 @@ def test_before_anybody_was_seen_clients_are_not_grouped_by_position():
     pairs = []
     for seed in range(20):
         state = chooser.start(federation, stream(seed, "start"))
-        row, client, _ = chooser.design(state, federation, Moment()).entries
+        row, client, _ = chooser.design(state, federation, RoundContext()).entries
         where = np.empty(40, dtype=int)
         where[client] = row
         pairs.append(np.mean(where[::2] == where[1::2]))
@@ -162,7 +164,7 @@ def test_clients_never_seen_are_drawn_like_the_others():
     updates = [None] * 40
     updates[0], updates[1] = [1.0, 0.0], [0.0, 1.0]
     chooser = ClusteredSimilarity(m=4)
-    design = chooser.design(after(chooser, federation, updates), federation, Moment())
+    design = chooser.design(after(chooser, federation, updates), federation, RoundContext())
     np.testing.assert_allclose(design.mean(), 1 / 40)
 
 
@@ -250,7 +252,7 @@ def test_absent_clients_keep_what_is_known_of_them():
     chooser = ClusteredSimilarity(m=3)
     state = after(chooser, federation, directions([0, 5, 90, 95, 180, 178, 270, 275]))
     here = federation.among([0, 1, 2, 3, 4, 5])
-    rows = chooser.design(state, here, Moment()).matrix.toarray()
+    rows = chooser.design(state, here, RoundContext()).matrix.toarray()
     assert sorted(np.flatnonzero(row).tolist() for row in rows) == [[0, 1], [2, 3], [4, 5]]
 
 

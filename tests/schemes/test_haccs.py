@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort import Federation, Moment, Replies, Selector, scheme, simulate
+from fedcohort import Federation, Replies, RoundContext, Selector, scheme, simulate
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.schemes.haccs import GroupsAndLosses
 from fedcohort.simulation import Devices, Softmax
@@ -35,11 +35,11 @@ def chances(
     labels: list[int], losses: list[float], latency: Any = None, **parameters: Any
 ) -> dict[Any, Any]:
     federation = Federation.from_sizes([1] * len(labels))
-    moment = Moment(0, None, None if latency is None else np.array(latency, dtype=float))
+    context = RoundContext(0, None, None if latency is None else np.array(latency, dtype=float))
     found: dict[tuple[int, ...], Fraction] = {}
     haccs = scheme("haccs", **parameters)
     for chance, cohort in every_path(
-        lambda rng: haccs.select(state(labels, losses), federation, moment, rng)
+        lambda rng: haccs.select(state(labels, losses), federation, context, rng)
     ):
         who = tuple(cohort.clients.tolist())
         found[who] = found.get(who, Fraction(0)) + chance

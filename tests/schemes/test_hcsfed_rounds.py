@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
-from fedcohort.core import Claim, Moment, Replies
+from fedcohort.core import Claim, Replies, RoundContext
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import Latest
 from fedcohort.core.streams import stream
@@ -106,7 +106,7 @@ def test_before_anybody_was_seen_stale_is_uniform_and_the_unseen_are_explored():
     federation = Federation.from_sizes([1] * 40)
     chooser = ClusterNeyman(m=8, strata=8, features="stale")
     state = chooser.start(federation, stream(0, "start"))
-    design = chooser.design(state, federation, Moment())
+    design = chooser.design(state, federation, RoundContext())
     np.testing.assert_allclose(design.inclusion(), 8 / 40)
     selector, rng = Selector(chooser, federation, seed=0), np.random.default_rng(0)
     updates = rng.standard_normal((40, 12))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort import Ask, Federation, Moment, Selector, scheme
+from fedcohort import Ask, Federation, RoundContext, Selector, scheme
 from fedcohort.core import converse
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.streams import stream
@@ -63,7 +63,7 @@ def choose(
     talk = chosen.select(
         state,
         federation.among(available),
-        Moment(round, available),
+        RoundContext(round, available),
         stream(0, "select", round) if rng is None else rng,
     )
     listener = None if heard is None else lambda ask, rows: heard.append(ask)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort import Federation, Moment, Selector, scheme
+from fedcohort import Federation, RoundContext, Selector, scheme
 from fedcohort.core import NoState
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.harness.trial import Trial
@@ -134,4 +134,6 @@ def test_a_scheme_without_memory_says_so() -> None:
     md = scheme("md", m=2)
     state = md.start(FEDERATION, None)
     assert state == NoState()
-    assert md.design(state, FEDERATION, Moment()) is md.design(state, FEDERATION, Moment())
+    assert md.design(state, FEDERATION, RoundContext()) is md.design(
+        state, FEDERATION, RoundContext()
+    )

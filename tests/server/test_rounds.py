@@ -24,7 +24,7 @@ from fedcohort.server.rounds import (
     State,
     carry,
     choose,
-    moment_of,
+    context_of,
     replayed,
     require,
     run_round,
@@ -59,7 +59,7 @@ def began(name: str) -> tuple[Setup, State]:
 @pytest.mark.parametrize("name", ASKING)
 def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -> None:
     setup, state = began(name)
-    state, selection = carry(choose(setup, state, moment_of(state), Ledger()), Answering())
+    state, selection = carry(choose(setup, state, context_of(state), Ledger()), Answering())
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
     kept = unpack_selection(setup.scheme, *store.load(tmp_path / "x", "x"))
@@ -153,7 +153,7 @@ def test_blocks_may_come_in_any_order() -> None:
             for client in fold.cohort.clients[::-1]:
                 yield Block(np.array([client]), rows[[client]])
 
-    after, record = run_round(setup, state, moment_of(state), Backwards(), Ledger())
+    after, record = run_round(setup, state, context_of(state), Backwards(), Ledger())
     np.testing.assert_allclose(after.theta, record.cohort.weights @ rows[record.cohort.clients])
     kept = setup.scheme.latest(after.scheme).rows(record.cohort.clients)
     np.testing.assert_array_equal(kept, rows[record.cohort.clients].astype(np.float32))

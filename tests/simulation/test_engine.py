@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Replies, Selector, scheme, simulate
-from fedcohort.core import LOSS, UPDATE, Citation, Cohort, Moment, Scheme, Signal, Whole
+from fedcohort.core import LOSS, UPDATE, Citation, Cohort, RoundContext, Scheme, Signal, Whole
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.schemes import schemes
@@ -84,7 +84,7 @@ def test_schemes_are_paired_on_the_mini_batches_of_a_client(digits: Softmax) -> 
         paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
         listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
 
-        def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+        def select(self, state: Any, federation: Any, context: RoundContext, rng: Any) -> Any:
             return scheme(self.inner, m=8).law(federation).draw(rng)
 
         def observe(self, state: Any, federation: Any, cohort: Cohort, replies: Replies) -> Any:
@@ -285,7 +285,7 @@ def test_loss_answers_are_losses_of_the_current_model(digits: Softmax) -> None:
         paper: ClassVar[Citation] = Citation("-", "-", "-", 2026)
         asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
 
-        def select(self, state: Any, federation: Any, moment: Moment, rng: Any) -> Any:
+        def select(self, state: Any, federation: Any, context: RoundContext, rng: Any) -> Any:
             from fedcohort.core import Ask
 
             losses = yield Ask(LOSS, federation.present)

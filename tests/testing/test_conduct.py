@@ -15,8 +15,8 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -38,7 +38,7 @@ class Trusting(Scheme[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         there = federation.present
         losses = yield Ask(LOSS, there)
@@ -131,7 +131,9 @@ class Bare(Scheme[NoState]):
     name: ClassVar[str] = "bare"
     paper: ClassVar[Citation] = PAPER
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Any:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Any:
         return federation.present[:1]
 
 

@@ -182,7 +182,7 @@ class AsksSome(Scheme):
     name: ClassVar[str] = "asks-some"
     asks: ClassVar[frozenset[Signal]] = frozenset({UPDATE_NORM})
 
-    def select(self, state, federation, moment, rng):
+    def select(self, state, federation, context, rng):
         candidates = distinct(rng, len(federation), 3)
         yield Ask(UPDATE_NORM, candidates)
         return Rows.alike(federation.among(candidates).shares, self.m)

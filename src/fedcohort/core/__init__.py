@@ -17,12 +17,13 @@ from fedcohort.core.conversation import (
 from fedcohort.core.design import Design, Distinct
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
+from fedcohort.core.renamed import renamed
 from fedcohort.core.scheme import (
     Citation,
     Claim,
     Ending,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     candidate_number,
     cohort_size,
@@ -50,13 +51,13 @@ __all__ = [
     "Flag",
     "Labels",
     "Maybe",
-    "Moment",
     "NoState",
     "Numbers",
     "OneOf",
     "Real",
     "Replies",
     "Reserve",
+    "RoundContext",
     "Scheme",
     "Shares",
     "Signal",
@@ -66,3 +67,5 @@ __all__ = [
     "converse",
     "stream",
 ]
+
+__getattr__ = renamed(__name__, {"Moment": "RoundContext"})

@@ -52,7 +52,7 @@ class Citation:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class RoundContext:
     """When a cohort is chosen.
 
     ``available`` holds the positions that can take part, None for everyone. The federation a
@@ -138,19 +138,19 @@ class Scheme(Checked, ABC, Generic[S]):
         """The law of every round, where it depends on the federation alone."""
         return None
 
-    def design(self, state: S, federation: Federation, moment: Moment) -> Design | None:
+    def design(self, state: S, federation: Federation, context: RoundContext) -> Design | None:
         """The law of this round, where it is known before anybody is asked."""
         return federation.remember(self, self.law)
 
     def select(
-        self, state: S, federation: Federation, moment: Moment, rng: Any
+        self, state: S, federation: Federation, context: RoundContext, rng: Any
     ) -> Ending | Conversation[Ending]:
         """The cohort of this round, or the law that it is to be drawn from. Changes nothing.
 
         To end in a law is better than to draw from it: whoever drives the conversation can
         then rank the scheme before training and replace clients that drop out.
         """
-        design = self.design(state, federation, moment)
+        design = self.design(state, federation, context)
         if design is None:
             raise NotImplementedError(f"{type(self).__name__} must implement law or select")
         return design

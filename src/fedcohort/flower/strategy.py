@@ -45,7 +45,7 @@ from fedcohort.server.rounds import (
     Wanted,
     carry,
     choose,
-    moment_of,
+    context_of,
     play,
     require,
 )
@@ -313,8 +313,8 @@ class CohortStrategy(Strategy):
         """
         session, carrier, left_out = self.session, self._carrier, set[Any]()
         while True:
-            moment = moment_of(session.state, self._available(left_out))
-            talk = choose(session.setup, session.state, moment, session.ledger)
+            context = context_of(session.state, self._available(left_out))
+            talk = choose(session.setup, session.state, context, session.ledger)
             try:
                 state, selection = carry(talk, carrier)
             except BadInput:

@@ -12,7 +12,7 @@ from fedcohort.core.conversation import Answer, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Ending, Moment, Scheme, drawn
+from fedcohort.core.scheme import Ending, RoundContext, Scheme, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.harness.paths import NotEnumerable, every_path, without_chance
@@ -55,7 +55,7 @@ class Trial:
 
     def _ending(self, state: Any, round: int, available: Ints | None, rng: Any) -> Ending:
         federation = self.federation.among(available)
-        talk = self.scheme.select(state, federation, Moment(round, available), rng)
+        talk = self.scheme.select(state, federation, RoundContext(round, available), rng)
         ending: Ending = self._converse(talk)
         return ending
 
@@ -65,7 +65,7 @@ class Trial:
     def design(self, state: Any, round: int = 0, available: Ints | None = None) -> Design | None:
         """The law of a round, where the scheme knows it beforehand or once all is answered."""
         federation = self.federation.among(available)
-        design = self.scheme.design(state, federation, Moment(round, available))
+        design = self.scheme.design(state, federation, RoundContext(round, available))
         if design is not None:
             return design
         ending = without_chance(lambda rng: self._ending(state, round, available, rng))

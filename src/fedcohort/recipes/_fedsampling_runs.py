@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort import data
-from fedcohort.core import Citation, Cohort, Federation, Moment, NoState, Scheme, Whole
+from fedcohort.core import Citation, Cohort, Federation, NoState, RoundContext, Scheme, Whole
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.data.partition import lognormal_sizes
@@ -66,7 +66,9 @@ class UniformAverage(Scheme[NoState]):
     name: ClassVar[str] = "uniform-average"
     paper: ClassVar[Citation] = Citation("Qi et al.", "FedSampling", "IJCAI", 2023, "Figure 1")
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         here = federation.present
         return Cohort.equal(here[distinct(rng, len(here), min(self.m, len(here)))])
 

@@ -24,10 +24,10 @@ from fedcohort.core import (
     Ending,
     Federation,
     Maybe,
-    Moment,
     OneOf,
     Real,
     Replies,
+    RoundContext,
     Scheme,
     Shares,
     Signal,
@@ -162,18 +162,18 @@ class SimilarUpdates(Scheme[Seen]):
         return Seen(seed, 0, np.empty((0, 0), np.float32), *unseen)
 
     def select(
-        self, state: Seen, federation: Federation, moment: Moment, rng: Any
+        self, state: Seen, federation: Federation, context: RoundContext, rng: Any
     ) -> Ending | Conversation[Ending]:
         if self.features == "ask":
             return self._asking(state, federation)
-        return super().select(state, federation, moment, rng)
+        return super().select(state, federation, context, rng)
 
     def _asking(self, state: Seen, federation: Federation) -> Conversation[Ending]:
         how: dict[str, int | float | str] = {"rate": self.rate, "method": self.compression}
         rows = yield Ask(self._signal(), federation.present, how)
         return self.given(self._checked(rows, "features"), federation, state)
 
-    def design(self, state: Seen, federation: Federation, moment: Moment) -> Design | None:
+    def design(self, state: Seen, federation: Federation, context: RoundContext) -> Design | None:
         if self.features == "ask":
             return None  # known only when all have told their features
         here = federation.present

@@ -50,9 +50,9 @@ from fedcohort.core import (
     Conversation,
     Federation,
     Maybe,
-    Moment,
     OneOf,
     Real,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -205,7 +205,9 @@ class Static(Clustered):
     def weights(self, federation: Federation, groups: Groups) -> Array:
         """(groups,) by which groups are drawn."""
 
-    def select(self, state: Groups, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         wanted, here = self.wanted(federation), federation.present
         shares = federation.shares
         taken = draw_groups(rng, state.labels, here, self.weights(federation, state), self.m)

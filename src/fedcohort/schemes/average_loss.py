@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fedcohort.core import Citation, Cohort, Conversation, Federation, Moment
+from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext
 from fedcohort.schemes._groups import Groups
 from fedcohort.schemes._label_clusters import GIUNTA, Clustered
 
@@ -25,6 +25,6 @@ class AverageLoss(Clustered):
     paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 7")
 
     def select(
-        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         return self.average_loss(state, federation, rng)

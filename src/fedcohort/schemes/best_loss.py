@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fedcohort.core import Citation, Cohort, Conversation, Federation, Moment
+from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext
 from fedcohort.schemes._groups import Groups
 from fedcohort.schemes._label_clusters import GIUNTA, Clustered
 
@@ -32,6 +32,6 @@ class BestLoss(Clustered):
     paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 8")
 
     def select(
-        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         return self.best_loss(state, federation, rng)

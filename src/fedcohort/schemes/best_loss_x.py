@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from fedcohort.core import Citation, Cohort, Conversation, Federation, Moment, Whole
+from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext, Whole
 from fedcohort.schemes._groups import Groups
 from fedcohort.schemes._label_clusters import GIUNTA, Clustered
 
@@ -30,7 +30,7 @@ class BestLossX(Clustered):
     )
 
     def select(
-        self, state: Groups, federation: Federation, moment: Moment, rng: Any
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
-        begins = moment.round < self.x
+        begins = context.round < self.x
         return (self.best_loss if begins else self.data_loss)(state, federation, rng)

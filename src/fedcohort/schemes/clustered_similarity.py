@@ -14,9 +14,9 @@ from fedcohort.core import (
     Cohort,
     Federation,
     Maybe,
-    Moment,
     OneOf,
     Replies,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -164,7 +164,7 @@ class ClusteredSimilarity(Scheme[Similar]):
         nobody = 0, Latest.nothing(n), zeros, rows_apart, 0.0
         return Similar(seed, *nobody, np.empty((0, 4)), np.zeros(n, dtype=np.int64))
 
-    def design(self, state: Similar, federation: Federation, moment: Moment) -> Rows:
+    def design(self, state: Similar, federation: Federation, context: RoundContext) -> Rows:
         shares, line = federation.shares, state.line
         if state.length == 0:  # nobody has answered yet: Algorithm 1
             by_size = line[np.argsort(-shares.parts[line], kind="stable")]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import Citation, Claim, Federation, Flag, Moment, OneOf, Scheme, Whole
+from fedcohort.core import Citation, Claim, Federation, Flag, OneOf, RoundContext, Scheme, Whole
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.designs import Rows
@@ -71,7 +71,7 @@ class ClusteredSize(Scheme[Ties]):
     def start(self, federation: Federation, rng: Any) -> Ties:
         return Ties(int(below(rng, 2**62, 1)[0]) if self.ties == "shuffled" else -1)
 
-    def design(self, state: Ties, federation: Federation, moment: Moment) -> Rows:
+    def design(self, state: Ties, federation: Federation, context: RoundContext) -> Rows:
         return federation.remember((self, state), lambda fed: self._rows(state, fed))
 
     def _rows(self, state: Ties, federation: Federation) -> Rows:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from fedcohort.core import Ask, Cohort, Conversation, Federation, Moment, NoState, Signal, Whole
+from fedcohort.core import (
+    Ask,
+    Cohort,
+    Conversation,
+    Federation,
+    NoState,
+    RoundContext,
+    Signal,
+    Whole,
+)
 from fedcohort.core.losses import comparable
 from fedcohort.schemes._power_of_choice import PowerOfChoice
 
@@ -43,7 +52,7 @@ class CPowD(PowerOfChoice[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({BATCH_LOSS})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         candidates = self.drawn(federation, rng)
         losses = yield Ask(BATCH_LOSS, candidates, {"batch": self.batch})

@@ -11,9 +11,9 @@ from fedcohort.core import (
     Cohort,
     Ending,
     Federation,
-    Moment,
     NoState,
     OneOf,
+    RoundContext,
     Scheme,
     Whole,
     cohort_size,
@@ -82,8 +82,10 @@ class FedAvg(Scheme[NoState]):
         m = cohort_size(self.m, federation, self.name)
         return Simple(federation.shares, m, compensated=False)
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Ending:
-        law = self.design(state, federation, moment)
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Ending:
+        law = self.design(state, federation, context)
         if law is not None:
             return law
         there = federation.present

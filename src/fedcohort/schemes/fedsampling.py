@@ -16,9 +16,9 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
-    Moment,
     OneOf,
     Real,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -163,13 +163,13 @@ class FedSampling(Scheme[Answers]):
         return estimate_total(answers, self.report, when_imprecise=choice)
 
     def select(
-        self, state: Answers, federation: Federation, moment: Moment, rng: Any
+        self, state: Answers, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         everyone = federation.present
         if self.mechanism == "exact":
             return self.given(self._known_total(federation), 1.0, everyone)
         if self.fresh == "every-round":
-            rows = yield self._question(everyone, moment.round)
+            rows = yield self._question(everyone, context.round)
             estimate = self._estimate(_possible(rows, self.report), self.when_imprecise)
         else:  # judged when the answers came; that fewer are available now is no reason to stop
             estimate = self._estimate(state.private[everyone], "accept")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from fedcohort.core import Citation, Cohort, Federation, Moment, NoState, Real, Scheme
+from fedcohort.core import Citation, Cohort, Federation, NoState, Real, RoundContext, Scheme
 from fedcohort.core.disclosure import EVERYONE, TRAINING, Disclosure
 
 
@@ -45,7 +45,9 @@ class FedSamplingNaive(Scheme[NoState]):
         "Section 3.3, the naive method",
     )
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         everyone = federation.present
         return Cohort.of(everyone, 1.0 / (len(everyone) * self.answering), data_rate=self.rate)
 

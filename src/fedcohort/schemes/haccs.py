@@ -16,11 +16,11 @@ from fedcohort.core import (
     Conversation,
     Federation,
     Maybe,
-    Moment,
     Numbers,
     OneOf,
     Real,
     Replies,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -128,10 +128,10 @@ class Haccs(Scheme[GroupsAndLosses]):
         return state.picture()
 
     def select(
-        self, state: GroupsAndLosses, federation: Federation, moment: Moment, rng: Any
+        self, state: GroupsAndLosses, federation: Federation, context: RoundContext, rng: Any
     ) -> Cohort:
         wanted, here = cohort_size(self.m, federation, self.name), federation.present
-        latency = self._latency(moment, len(federation))
+        latency = self._latency(context, len(federation))
         theta = self.theta(state, here, latency)
         numbers = np.unique(state.labels[here])
         members = np.bincount(state.labels[here], minlength=len(theta))
@@ -143,10 +143,10 @@ class Haccs(Scheme[GroupsAndLosses]):
         cohort = Cohort.equal(np.concatenate(chosen))
         return cohort.backed_by(here, -latency[here], state.labels)
 
-    def _latency(self, moment: Moment, n: int) -> Floats:
+    def _latency(self, context: RoundContext, n: int) -> Floats:
         if self.latencies is not None:
             return checked_latency(self.latencies, n)
-        return np.zeros(n) if moment.latency is None else moment.latency
+        return np.zeros(n) if context.latency is None else context.latency
 
     def theta(self, state: GroupsAndLosses, here: Ints, latency: Floats) -> Floats:
         """(clusters,) the weight of each cluster; 0 for one of which nobody is here."""

@@ -14,8 +14,8 @@ from fedcohort.core import (
     Claim,
     Conversation,
     Federation,
-    Moment,
     NoState,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -66,7 +66,7 @@ class Optimal(Scheme[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({UPDATE_NORM})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Bernoulli]:
         norms = yield Ask(UPDATE_NORM, federation.present)
         return self.given(norms, federation)

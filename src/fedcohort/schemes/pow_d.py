@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedcohort.core import LOSS, Ask, Cohort, Conversation, Federation, Moment, NoState, Signal
+from fedcohort.core import (
+    LOSS,
+    Ask,
+    Cohort,
+    Conversation,
+    Federation,
+    NoState,
+    RoundContext,
+    Signal,
+)
 from fedcohort.core.losses import comparable
 from fedcohort.schemes._power_of_choice import PowerOfChoice
 
@@ -47,7 +56,7 @@ class PowD(PowerOfChoice[NoState]):
     asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
 
     def select(
-        self, state: NoState, federation: Federation, moment: Moment, rng: Any
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         candidates = self.drawn(federation, rng)
         losses = yield Ask(LOSS, candidates)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import LOSS, Cohort, Federation, Maybe, Moment, Replies, Signal, Whole
+from fedcohort.core import LOSS, Cohort, Federation, Maybe, Replies, RoundContext, Signal, Whole
 from fedcohort.core.losses import sound
 from fedcohort.core.types import Floats, Ints
 from fedcohort.schemes._power_of_choice import PowerOfChoice
@@ -55,11 +55,13 @@ class RPowD(PowerOfChoice[LastLosses]):
         n = len(federation)
         return LastLosses(np.full(n, np.inf), np.full(n, -1, dtype=np.int64), 0)
 
-    def select(self, state: LastLosses, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: LastLosses, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         candidates = self.drawn(federation, rng)
         losses = state.losses[candidates]
         if self.stale is not None:
-            losses[moment.round - state.rounds[candidates] > self.stale] = np.inf
+            losses[context.round - state.rounds[candidates] > self.stale] = np.inf
         return self.best(candidates, losses, rng)
 
     def observe(

@@ -16,7 +16,7 @@ from fedcohort.core import (
     Federation,
     Labels,
     Maybe,
-    Moment,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
@@ -92,7 +92,7 @@ class Target(Scheme[Groups]):
             )
         return Groups(np.array(self.groups, dtype=np.int64))
 
-    def design(self, state: Groups, federation: Federation, moment: Moment) -> Rows:
+    def design(self, state: Groups, federation: Federation, context: RoundContext) -> Rows:
         return federation.remember(
             (self, state.of.tobytes()),
             lambda fed: Rows.along(_line(state, fed), fed.shares, self.m),

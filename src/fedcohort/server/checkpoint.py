@@ -17,7 +17,7 @@ from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.types import Array
 from fedcohort.server.rounds import Heard, Selection, Setup, State
 
@@ -27,7 +27,7 @@ Packed = tuple[dict[str, Any], dict[str, Array]]
 
 def pack_selection(selection: Selection) -> Packed:
     """A selection without its law."""
-    cohort, moment = selection.cohort, selection.moment
+    cohort, context = selection.cohort, selection.context
     header: dict[str, Any] = {
         "round": selection.round,
         "data_rate": cohort.data_rate,
@@ -38,8 +38,8 @@ def pack_selection(selection: Selection) -> Packed:
         "cohort.clients": cohort.clients,
         "cohort.weights": cohort.weights,
         "cohort.draws": cohort.draws,
-        "moment.available": moment.available,
-        "moment.latency": moment.latency,
+        "context.available": context.available,
+        "context.latency": context.latency,
     }
     if cohort.reserve is not None:
         parts |= store.pack(cohort.reserve, "cohort.reserve.")[1]
@@ -64,8 +64,10 @@ def unpack_selection(
     kept = "cohort.reserve.clients" in arrays
     reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.") if kept else None
     cohort = Cohort(clients, weights, draws, header["data_rate"], header["per_sample"], reserve)
-    here, takes = arrays.get("moment.available"), arrays.get("moment.latency")
-    return Selection(header["round"], Moment(header["round"], here, takes), cohort, None, heard)
+    here, takes = arrays.get("context.available"), arrays.get("context.latency")
+    return Selection(
+        header["round"], RoundContext(header["round"], here, takes), cohort, None, heard
+    )
 
 
 def pack_choosing(setup: Setup, state: State) -> Packed:

@@ -35,7 +35,7 @@ from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import fits
 from fedcohort.core.positions import ascending
-from fedcohort.core.scheme import Moment, Scheme, checked_latency, drawn
+from fedcohort.core.scheme import RoundContext, Scheme, checked_latency, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
@@ -130,7 +130,7 @@ class Selection:
     ----------
     round
         Which.
-    moment
+    context
         Who could take part.
     cohort
         The clients and their weights.
@@ -141,7 +141,7 @@ class Selection:
     """
 
     round: int
-    moment: Moment
+    context: RoundContext
     cohort: Cohort
     law: Design | None = None
     heard: tuple[Heard, ...] = ()
@@ -149,7 +149,7 @@ class Selection:
     @property
     def deserted(self) -> bool:
         """Whether nobody was there to be chosen: not a draw of nobody."""
-        return self.moment.available is not None and len(self.moment.available) == 0
+        return self.context.available is not None and len(self.context.available) == 0
 
 
 class Train(NamedTuple):
@@ -292,14 +292,14 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
         )
 
 
-def moment_of(
+def context_of(
     state: State, available: ArrayLike | None = None, latency: ArrayLike | None = None
-) -> Moment:
+) -> RoundContext:
     """When a cohort is chosen: who is there, and how long a round takes each client."""
     n = len(state.federation)
     here = None if available is None else checked_positions(available, n, "available")
     takes = None if latency is None else checked_latency(latency, n)
-    return Moment(state.round, here, takes)
+    return RoundContext(state.round, here, takes)
 
 
 def picture(setup: Setup, state: State, law: Design | None) -> dict[str, Array]:
@@ -397,19 +397,19 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def choose(
-    setup: Setup, state: State, moment: Moment, ledger: Ledger
+    setup: Setup, state: State, context: RoundContext, ledger: Ledger
 ) -> Choosing[tuple[State, Selection]]:
     """The cohort of a round; the state comes back as the scheme begins with it."""
-    federation = state.federation.among(moment.available)
+    federation = state.federation.among(context.available)
     if len(federation.present) == 0:
-        return state, Selection(state.round, moment, Cohort.empty())
+        return state, Selection(state.round, context, Cohort.empty())
     state = yield from begin(setup, state, ledger)
     rng = stream(setup.seed, "select", state.round)
     heard: list[Heard] = []
-    talk = setup.scheme.select(state.scheme, federation, moment, rng)
+    talk = setup.scheme.select(state.scheme, federation, context, rng)
     ending = yield from _asked(setup, state.round, talk, ledger, heard)
     law = ending if isinstance(ending, Design) else None
-    return state, Selection(state.round, moment, drawn(ending, rng), law, tuple(heard))
+    return state, Selection(state.round, context, drawn(ending, rng), law, tuple(heard))
 
 
 def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
@@ -420,7 +420,7 @@ def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
     """
     answers = iter(selection.heard)
     try:
-        talk = choose(setup, state, selection.moment, Ledger())
+        talk = choose(setup, state, selection.context, Ledger())
         ask = next(talk)
         while True:
             known = next(answers, None)
@@ -465,7 +465,7 @@ def fold(
 ) -> Generator[Fold, Iterable[Block | Sum], tuple[State, Record]]:
     """Weigh the answers, take the step, and let the scheme observe."""
     cohort, selection = settled.cohort, settled.selection
-    there = selection.moment.available
+    there = selection.context.available
     here = None if there is None else state.federation.among(there).importance
     listens = frozenset(signal.name for signal in setup.scheme.listens)
     pile = _Pile(setup, state, cohort, here, listens)
@@ -667,7 +667,7 @@ def carry(
 def run_round(
     setup: Setup,
     state: State,
-    moment: Moment,
+    context: RoundContext,
     carrier: Carrier,
     ledger: Ledger,
     resume: Selection | None = None,
@@ -676,7 +676,7 @@ def run_round(
     number, selection = len(ledger.entries), resume
     if selection is None:
         when = f"This was round {state.round}."
-        state, selection = carry(choose(setup, state, moment, ledger), carrier, None, when)
+        state, selection = carry(choose(setup, state, context, ledger), carrier, None, when)
         carrier.chosen(selection)
     after, record = carry(play(setup, state, selection, ledger), carrier)
     return after, replace(record, entries=ledger.since(number))

@@ -37,7 +37,7 @@ from fedcohort.server.rounds import (
     State,
     Train,
     blocks,
-    moment_of,
+    context_of,
     picture,
     require,
     run_round,
@@ -213,7 +213,7 @@ class Simulation:
         weather = stream(setup.seed, "availability", round)
         there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
-        moment = moment_of(state, there, latency)
+        context = context_of(state, there, latency)
         clients = SimulatedClients(
             self.task,
             self.work,
@@ -229,7 +229,7 @@ class Simulation:
             silence = stream(setup.seed, "dropouts", round)
             up = self.dropouts.answering.available(n, round, silence)
         carrier = SimulatedCarrier(clients, setup.scheme, up)
-        self.state, record = run_round(setup, state, moment, carrier, self.ledger)
+        self.state, record = run_round(setup, state, context, carrier, self.ledger)
         self.law = carrier.law
         counted = self.state.counted
         self.kept |= {i: rows for i, rows in clients.proposed.items() if counted[i] == round}

@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.core.conversation import Answer, Ask, converse
 from fedcohort.core.errors import CannotAsk, CheckFailed, FedcohortError, UndeclaredSignal
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Moment, Scheme
+from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array
 from fedcohort.harness.scripted import ScriptedClient
@@ -50,7 +50,7 @@ def check_signals(
         ) from (None)
     talks: dict[str, Callable[[], Any]] = {
         "start": lambda: scheme.start(federation, stream(0, "start")),
-        "select": lambda: scheme.select(state, federation, Moment(), stream(0, "select")),
+        "select": lambda: scheme.select(state, federation, RoundContext(), stream(0, "select")),
     }
     heard = [Ask(signal, cohort.clients[:1]) for signal in scheme.listens]
     for where, talk in talks.items():

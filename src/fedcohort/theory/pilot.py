@@ -13,7 +13,7 @@ from fedcohort.core.conversation import UPDATE, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Ending, Moment, Scheme
+from fedcohort.core.scheme import Ending, RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
 from fedcohort.harness.paths import without_chance
@@ -82,13 +82,13 @@ class Known:
             everyone = np.arange(len(federation))
             replies = Replies(everyone, {UPDATE.name: self.updates})
             state = scheme.observe(state, federation, Cohort.equal(everyone), replies)
-        moment = Moment(0)
-        design = scheme.design(state, federation, moment)
+        context = RoundContext(0)
+        design = scheme.design(state, federation, context)
         if design is not None:
             return design
 
         def ending(rng: Any) -> Ending:
-            talk: Any = scheme.select(state, federation, moment, rng)
+            talk: Any = scheme.select(state, federation, context, rng)
             end: Ending = converse(talk, self.answer, scheme.asks, speaker=scheme.name)
             return end
 
