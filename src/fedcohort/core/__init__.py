@@ -21,7 +21,6 @@ from fedcohort.core.renamed import renamed
 from fedcohort.core.scheme import (
     Citation,
     Claim,
-    Ending,
     NoState,
     RoundContext,
     Scheme,
@@ -46,7 +45,6 @@ __all__ = [
     "Conversation",
     "Design",
     "Distinct",
-    "Ending",
     "Federation",
     "Flag",
     "Labels",

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,11 +77,7 @@ def checked_latency(latency: ArrayLike, n: int) -> Floats:
     return values.astype(np.float64)
 
 
-Ending: TypeAlias = Cohort | Design
-"""How a conversation about a round ends: with the cohort itself, or with its law."""
-
-
-def drawn(ending: Ending, rng: Any) -> Cohort:
+def drawn(ending: Cohort | Design, rng: Any) -> Cohort:
     """The cohort that a conversation ended in."""
     if isinstance(ending, Design):
         return ending.draw(rng)
@@ -144,7 +140,7 @@ class Scheme(Checked, ABC, Generic[S]):
 
     def select(
         self, state: S, federation: Federation, context: RoundContext, rng: Any
-    ) -> Ending | Conversation[Ending]:
+    ) -> Cohort | Design | Conversation[Cohort | Design]:
         """The cohort of this round, or the law that it is to be drawn from. Changes nothing.
 
         To end in a law is better than to draw from it: whoever drives the conversation can

@@ -12,7 +12,7 @@ from fedcohort.core.conversation import Answer, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Ending, RoundContext, Scheme, drawn
+from fedcohort.core.scheme import RoundContext, Scheme, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.harness.paths import NotEnumerable, every_path, without_chance
@@ -53,10 +53,10 @@ class Trial:
         generator = stream(self.seed, "select", round) if rng is None else rng
         return drawn(self._ending(state, round, available, generator), generator)
 
-    def _ending(self, state: Any, round: int, available: Ints | None, rng: Any) -> Ending:
+    def _ending(self, state: Any, round: int, available: Ints | None, rng: Any) -> Cohort | Design:
         federation = self.federation.among(available)
         talk = self.scheme.select(state, federation, RoundContext(round, available), rng)
-        ending: Ending = self._converse(talk)
+        ending: Cohort | Design = self._converse(talk)
         return ending
 
     def _converse(self, conversation: Any) -> Any:

@@ -21,7 +21,6 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Design,
-    Ending,
     Federation,
     Maybe,
     OneOf,
@@ -163,12 +162,12 @@ class SimilarUpdates(Scheme[Seen]):
 
     def select(
         self, state: Seen, federation: Federation, context: RoundContext, rng: Any
-    ) -> Ending | Conversation[Ending]:
+    ) -> Cohort | Design | Conversation[Cohort | Design]:
         if self.features == "ask":
             return self._asking(state, federation)
         return super().select(state, federation, context, rng)
 
-    def _asking(self, state: Seen, federation: Federation) -> Conversation[Ending]:
+    def _asking(self, state: Seen, federation: Federation) -> Conversation[Cohort | Design]:
         how: dict[str, int | float | str] = {"rate": self.rate, "method": self.compression}
         rows = yield Ask(self._signal(), federation.present, how)
         return self.given(self._checked(rows, "features"), federation, state)

@@ -9,7 +9,7 @@ from fedcohort.core import (
     Citation,
     Claim,
     Cohort,
-    Ending,
+    Design,
     Federation,
     NoState,
     OneOf,
@@ -84,7 +84,7 @@ class FedAvg(Scheme[NoState]):
 
     def select(
         self, state: NoState, federation: Federation, context: RoundContext, rng: Any
-    ) -> Ending:
+    ) -> Cohort | Design:
         law = self.design(state, federation, context)
         if law is not None:
             return law

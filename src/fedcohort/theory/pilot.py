@@ -13,7 +13,7 @@ from fedcohort.core.conversation import UPDATE, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Ending, RoundContext, Scheme
+from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
 from fedcohort.harness.paths import without_chance
@@ -87,9 +87,9 @@ class Known:
         if design is not None:
             return design
 
-        def ending(rng: Any) -> Ending:
+        def ending(rng: Any) -> Cohort | Design:
             talk: Any = scheme.select(state, federation, context, rng)
-            end: Ending = converse(talk, self.answer, scheme.asks, speaker=scheme.name)
+            end: Cohort | Design = converse(talk, self.answer, scheme.asks, speaker=scheme.name)
             return end
 
         law = without_chance(ending)
