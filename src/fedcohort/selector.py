@@ -19,7 +19,7 @@ from fedcohort.core.conversation import Answer, Ask, put
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import LatestRows
 from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
@@ -212,7 +212,7 @@ class Selector:
         """What there is to show: what the scheme knows now, and the strata last drawn from."""
         return picture(self._setup, self._standing, self._law)
 
-    def latest(self) -> Latest | None:
+    def latest(self) -> LatestRows | None:
         """The last update of every client, where the scheme keeps them; see `Scheme.latest`."""
         known = self._standing.scheme
         return None if known is None else self.scheme.latest(known)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import Latest, fits
+from fedcohort.core.latest import LatestRows, fits
 
 N, D = 9, 3
 CLIENTS = st.lists(st.integers(0, N - 1), min_size=1, max_size=4, unique=True)
@@ -14,7 +14,7 @@ CLIENTS = st.lists(st.integers(0, N - 1), min_size=1, max_size=4, unique=True)
 
 @given(st.lists(CLIENTS, max_size=30), st.randoms(use_true_random=False))
 def test_a_table_is_the_plain_array_that_is_written_in_place(rounds, random):
-    table, plain = Latest.nothing(N, D), np.zeros((N, D), np.float32)
+    table, plain = LatestRows.nothing(N, D), np.zeros((N, D), np.float32)
     for clients in rounds:
         rows = np.array([[random.uniform(-1, 1) for _ in range(D)] for _ in clients])
         before, copy = table, plain.copy()
@@ -34,7 +34,7 @@ def test_a_table_is_the_plain_array_that_is_written_in_place(rounds, random):
 
 def test_most_rounds_share_the_large_table():
     n, k, rounds = 1000, 10, 100
-    table, rng, shared = Latest.nothing(n, 2), np.random.default_rng(0), 0
+    table, rng, shared = LatestRows.nothing(n, 2), np.random.default_rng(0), 0
     for _ in range(rounds):
         clients = rng.choice(n, k, replace=False)
         after = table.replaced(clients, np.ones((k, 2)))
@@ -45,13 +45,13 @@ def test_most_rounds_share_the_large_table():
 
 
 def test_the_first_row_decides_on_the_dimension():
-    table = Latest.nothing(2).replaced(np.array([0]), np.ones((1, 4)))
+    table = LatestRows.nothing(2).replaced(np.array([0]), np.ones((1, 4)))
     assert table.dimension == 4
     with pytest.raises(BadInput, match=r"must have 4 numbers like those before it; got 5\."):
         table.replaced(np.array([1]), np.ones((1, 5)))
 
 
-@pytest.mark.parametrize("table", [Latest.nothing(2), Latest.nothing(2, 4)])
+@pytest.mark.parametrize("table", [LatestRows.nothing(2), LatestRows.nothing(2, 4)])
 @pytest.mark.parametrize(
     "rows",
     [np.ones(1), np.ones((1, 2, 2)), np.ones((1, 0)), 1j * np.ones((1, 4)), np.array([["a"] * 4])],

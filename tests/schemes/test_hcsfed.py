@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedcohort import Federation, Selector, scheme
 from fedcohort.core import Claim
 from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import LatestRows
 from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
 from fedcohort.schemes._hcsfed import Seen
 from fedcohort.schemes.cluster import Cluster
@@ -37,7 +37,7 @@ TINY = 1e-9
 
 
 def unseen(n: int) -> Seen:
-    none = Latest.nothing(n)
+    none = LatestRows.nothing(n)
     state = np.zeros((0, 0)), np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
     return Seen(0, 0, *state)
 

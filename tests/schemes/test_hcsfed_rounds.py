@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort.core import Claim, Replies, RoundContext
 from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import LatestRows
 from fedcohort.core.streams import stream
 from fedcohort.learning import Quadratic
 from fedcohort.schemes._hcsfed import COMPRESSED_GRADIENT, Seen
@@ -30,7 +30,7 @@ TINY = 1e-9
 
 
 def unseen(n: int) -> Seen:
-    none = Latest.nothing(n)
+    none = LatestRows.nothing(n)
     state = np.zeros((0, 0)), np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
     return Seen(0, 0, *state)
 

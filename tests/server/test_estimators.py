@@ -13,7 +13,7 @@ from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.store import pack, unpack
 from fedcohort.learning import Quadratic
 from fedcohort.server import Memory, Plain, estimator
-from fedcohort.server.estimators import Remembered
+from fedcohort.server.estimators import MemoryState
 from fedcohort.theory import memory_variance, step_variance
 
 SIZES = [5, 4, 3, 2, 1]
@@ -21,7 +21,7 @@ D = 3
 UNBIASED = ["md", "uniform", "clustered-size", "binomial"]
 
 
-def remembered(federation: Federation, seed: int = 0) -> Remembered:
+def remembered(federation: Federation, seed: int = 0) -> MemoryState:
     """A memory in which some clients were seen."""
     rng = np.random.default_rng(seed)
     memory = Memory().start(federation.importance, D)
@@ -201,7 +201,7 @@ def test_memory_follows_clients_that_come_and_go():
 def test_memory_can_be_saved():
     memory = remembered(Federation.from_sizes(SIZES))
     header, arrays = pack(memory, "memory.")
-    loaded = unpack(Remembered, header, arrays, "memory.")
+    loaded = unpack(MemoryState, header, arrays, "memory.")
     np.testing.assert_array_equal(
         loaded.latest.rows(np.arange(5)), memory.latest.rows(np.arange(5))
     )

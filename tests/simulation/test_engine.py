@@ -12,7 +12,7 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.schemes import schemes
 from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
-from fedcohort.server.optimisers import Inertia
+from fedcohort.server.optimisers import OptimiserState
 from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
 from fedcohort.simulation.engine import Simulation, federation_of
@@ -203,7 +203,7 @@ def test_after_an_empty_draw_momentum_goes_on_and_after_a_void_round_nothing_doe
     ):
         script = Scripted((0,), (1.0,)) if failing else Scripted()
         run = started(task, script, Sgd(momentum=0.5), Memory(), away, failing)
-        run.state = replace(run.state, optimiser=Inertia(np.ones(1), np.zeros(1)))
+        run.state = replace(run.state, optimiser=OptimiserState(np.ones(1), np.zeros(1)))
         before = float(run.state.theta[0])
         record = run.play()
         assert run.state.theta[0] - before == moved

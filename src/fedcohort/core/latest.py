@@ -40,7 +40,7 @@ def check_rows(rows: Array, dimension: int = 0) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Latest:
+class LatestRows:
     """A table (n, d) of which a few rows at a time are replaced, each time giving a new table.
 
     State is a value, so a table must not be written to; but to copy n x d numbers for a
@@ -57,7 +57,7 @@ class Latest:
     owners
         (r,) whose they are; each client at most once.
 
-    >>> before = Latest.nothing(3)
+    >>> before = LatestRows.nothing(3)
     >>> after = before.replaced(np.array([1]), np.array([[5.0, 6.0]]))
     >>> after.rows(np.array([0, 1])).tolist(), before.dimension
     ([[0.0, 0.0], [5.0, 6.0]], 0)
@@ -68,7 +68,7 @@ class Latest:
     owners: Ints
 
     @classmethod
-    def nothing(cls, n: int, dimension: int = 0) -> Latest:
+    def nothing(cls, n: int, dimension: int = 0) -> LatestRows:
         """A table of zeros; without a dimension the first row that comes decides on it."""
         empty = np.empty((0, dimension), np.float32)
         return cls(np.zeros((n, dimension), np.float32), empty, np.empty(0, np.int64))
@@ -90,29 +90,29 @@ class Latest:
         out[newer >= 0] = self.recent[newer[newer >= 0]]
         return out
 
-    def replaced(self, clients: Ints, rows: Array) -> Latest:
+    def replaced(self, clients: Ints, rows: Array) -> LatestRows:
         """The table in which these clients (each once) have these rows."""
         check_rows(rows, self.dimension)
         table = self if self.dimension else self.nothing(len(self), rows.shape[1])
         return table._added(clients, rows)
 
-    def _added(self, clients: Ints, rows: Array) -> Latest:
+    def _added(self, clients: Ints, rows: Array) -> LatestRows:
         stays = ~np.isin(self.owners, clients)
         owners = np.concatenate([self.owners[stays], clients])
         recent = np.concatenate([self.recent[stays], rows.astype(np.float32)])
         # Few enough: copying them in every round costs less than a new table now and then.
         if len(owners) ** 2 <= 2 * len(self) * len(clients):
-            return Latest(self.kept, recent, owners)
+            return LatestRows(self.kept, recent, owners)
         kept = self.kept.copy()
         kept[owners] = recent
-        return Latest(kept, recent[:0], owners[:0])
+        return LatestRows(kept, recent[:0], owners[:0])
 
-    def moved(self, came_from: Ints) -> Latest:
+    def moved(self, came_from: Ints) -> LatestRows:
         """The table of other clients: ``came_from[j]`` is the old position of client j, or -1."""
         known = came_from >= 0
         kept = np.zeros((len(came_from), self.dimension), np.float32)
         kept[known] = self.rows(came_from[known])
-        return Latest(kept, self.recent[:0], self.owners[:0])
+        return LatestRows(kept, self.recent[:0], self.owners[:0])
 
     def weighted_sum(self, weights: Floats) -> Floats:
         """(d,) sum_i weights_i row_i, in float64."""

@@ -18,7 +18,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.federation import Federation
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -166,7 +166,7 @@ class Scheme(Checked, ABC, Generic[S]):
         """
         return {}
 
-    def latest(self, state: S) -> Latest | None:
+    def latest(self, state: S) -> LatestRows | None:
         """The last update of every client, exactly, where the scheme keeps them.
 
         A server that needs them too (the memory estimator) then keeps no second table.

@@ -35,7 +35,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.latest import Latest, fits
+from fedcohort.core.latest import LatestRows, fits
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.designs import Rows, Simple, Stratified
@@ -81,14 +81,16 @@ class Seen:
     length: int  # d of an update, 0 before the first
     centres: Array  # (strata, d') where k-means starts, (0, d') for anywhere
     seen: Bools  # (n,) whose features are below; nobody's where they are asked for
-    kept: Array  # (n, d') with recent and owners: the last features of every client, see `Latest`
+    kept: (
+        Array  # (n, d') with recent and owners: the last features of every client, see `LatestRows`
+    )
     recent: Array
     owners: Ints
 
     @property
-    def latest(self) -> Latest:
+    def latest(self) -> LatestRows:
         """The features of the clients when they were last chosen."""
-        return Latest(self.kept, self.recent, self.owners)
+        return LatestRows(self.kept, self.recent, self.owners)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +158,7 @@ class SimilarUpdates(Scheme[Seen]):
                 self.strata,
             )
         n = len(federation)
-        none, seed = Latest.nothing(n), int(below(rng, 2**62, 1)[0])
+        none, seed = LatestRows.nothing(n), int(below(rng, 2**62, 1)[0])
         unseen = np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
         return Seen(seed, 0, np.empty((0, 0), np.float32), *unseen)
 
@@ -307,5 +309,5 @@ class SimilarUpdates(Scheme[Seen]):
         return _with(state, seen, state.latest.moved(came_from))
 
 
-def _with(state: Seen, seen: Bools, latest: Latest) -> Seen:
+def _with(state: Seen, seen: Bools, latest: LatestRows) -> Seen:
     return replace(state, seen=seen, kept=latest.kept, recent=latest.recent, owners=latest.owners)

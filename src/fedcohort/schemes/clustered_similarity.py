@@ -22,7 +22,7 @@ from fedcohort.core import (
     Whole,
 )
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.latest import LARGEST, Latest, check_rows, fits
+from fedcohort.core.latest import LARGEST, LatestRows, check_rows, fits
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
@@ -47,7 +47,7 @@ class Similar:
 
     seed: int  # of that order, and of the sketch
     length: int  # the numbers of an update, however few are kept of it; 0 before the first
-    latest: Latest  # the last update of every client, or its sketch
+    latest: LatestRows  # the last update of every client, or its sketch
     distances: Array  # (n, n)
     rows_apart: Array  # (n, n) distances between the rows of it, or (0, 0) where not needed
     lost: float  # what squares of these may be off by, see `refresh_rows_apart`
@@ -161,7 +161,7 @@ class ClusteredSimilarity(Scheme[Similar]):
     def _unseen(self, n: int, seed: int) -> Similar:
         zeros = np.zeros((n, n), np.float32)
         rows_apart = zeros if self.linkage == "ward" else zeros[:0, :0]
-        nobody = 0, Latest.nothing(n), zeros, rows_apart, 0.0
+        nobody = 0, LatestRows.nothing(n), zeros, rows_apart, 0.0
         return Similar(seed, *nobody, np.empty((0, 4)), np.zeros(n, dtype=np.int64))
 
     def design(self, state: Similar, federation: Federation, context: RoundContext) -> Rows:
@@ -216,7 +216,7 @@ class ClusteredSimilarity(Scheme[Similar]):
             updates = sketch(updates, self.sketch, state.seed)
         return updates.astype(np.float32)
 
-    def _to_all(self, updates: Array, latest: Latest) -> Floats:
+    def _to_all(self, updates: Array, latest: LatestRows) -> Floats:
         """(k, n) distances of some updates to the last update of every client."""
         zero = self.zero
         if zero == "auto":
@@ -261,7 +261,7 @@ class ClusteredSimilarity(Scheme[Similar]):
         known = replace(state, latest=latest, distances=matrix, rows_apart=rows_apart, lost=0.0)
         return self._grown(known, federation)
 
-    def latest(self, state: Similar) -> Latest | None:
+    def latest(self, state: Similar) -> LatestRows | None:
         """The last update of every client, exactly, where it is kept."""
         return state.latest if self.sketch is None else None
 

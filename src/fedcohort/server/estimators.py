@@ -20,7 +20,7 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import Latest
+from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
 from fedcohort.core.positions import missing_from
 from fedcohort.core.registry import Kind
@@ -75,16 +75,16 @@ class Estimator(Checked, ABC):
             account = self.add(account, clients, weights_of(cohort, clients), updates)
         return self.finish(account, updates.shape[1])
 
-    def shared(self, memory: Any, latest: Latest | None) -> Any:
+    def shared(self, memory: Any, latest: LatestRows | None) -> Any:
         """The same memory with the table of a scheme that keeps the same updates, if it does."""
         return memory
 
-    def lean(self, memory: Any, latest: Latest | None) -> Any:
+    def lean(self, memory: Any, latest: LatestRows | None) -> Any:
         """The same memory without that table, to be saved; `shared` or `moved` put it back."""
         return memory
 
     def moved(
-        self, memory: Any, importance: Floats, came_from: Ints, latest: Latest | None = None
+        self, memory: Any, importance: Floats, came_from: Ints, latest: LatestRows | None = None
     ) -> Any:
         """The memory of other clients: ``came_from[j]`` is the old position of j, or -1.
 
@@ -114,11 +114,11 @@ class Plain(Estimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
+class MemoryState:
     """What the memory estimator keeps: the last update of every client, and their average."""
 
     importance: Floats  # (n,)
-    latest: Latest  # (n, d) the last update of every client; zero before it was seen
+    latest: LatestRows  # (n, d) the last update of every client; zero before it was seen
     average: Floats  # (d,) sum_i p_i y_i, kept up to date
 
 
@@ -126,7 +126,7 @@ class Remembered:
 class _Account:
     """The memory estimator in the middle of a round."""
 
-    memory: Remembered
+    memory: MemoryState
     expected: Floats  # (d,) sum_i p_i y_i over those who are there
     surprise: Floats | None = None  # (d,) sum_i omega_i (delta_i - y_i) so far
 
@@ -162,12 +162,12 @@ class Memory(Estimator):
     name: ClassVar[str] = "memory"
     needs_rows: ClassVar[bool] = True
 
-    def start(self, importance: Floats, dimension: int) -> Remembered:
-        table = Latest.nothing(len(importance), dimension)
-        return Remembered(importance, table, np.zeros(dimension))
+    def start(self, importance: Floats, dimension: int) -> MemoryState:
+        table = LatestRows.nothing(len(importance), dimension)
+        return MemoryState(importance, table, np.zeros(dimension))
 
     def begin(
-        self, memory: Remembered, cohort: Cohort, importance: Floats | None = None
+        self, memory: MemoryState, cohort: Cohort, importance: Floats | None = None
     ) -> _Account:
         if cohort.per_sample:
             raise BadInput(
@@ -186,41 +186,41 @@ class Memory(Estimator):
         # In the precision in which they are kept, so that the average never drifts from them.
         moved = weighted_sum(p[clients], updates.astype(np.float32) - last)
         table = memory.latest.replaced(clients, updates)
-        after = Remembered(p, table, memory.average + moved)
+        after = MemoryState(p, table, memory.average + moved)
         return _Account(after, account.expected, surprise)
 
-    def finish(self, account: _Account, dimension: int) -> tuple[Floats, Remembered]:
+    def finish(self, account: _Account, dimension: int) -> tuple[Floats, MemoryState]:
         surprise = account.surprise
         step = account.expected if surprise is None else account.expected + surprise
         return step, account.memory
 
-    def shared(self, memory: Remembered, latest: Latest | None) -> Remembered:
+    def shared(self, memory: MemoryState, latest: LatestRows | None) -> MemoryState:
         if not _fits(latest, len(memory.importance), memory):
             return memory
         return replace(memory, latest=latest)
 
-    def lean(self, memory: Remembered, latest: Latest | None) -> Remembered:
+    def lean(self, memory: MemoryState, latest: LatestRows | None) -> MemoryState:
         if latest is not memory.latest:
             return memory
-        return replace(memory, latest=Latest.nothing(0, latest.dimension))
+        return replace(memory, latest=LatestRows.nothing(0, latest.dimension))
 
     def moved(
         self,
-        memory: Remembered,
+        memory: MemoryState,
         importance: Floats,
         came_from: Ints,
-        latest: Latest | None = None,
-    ) -> Remembered:
+        latest: LatestRows | None = None,
+    ) -> MemoryState:
         if _fits(latest, len(importance), memory):
             table = latest
         elif len(memory.latest) == 0:  # lean, and the scheme began anew
-            table = Latest.nothing(len(importance), len(memory.average))
+            table = LatestRows.nothing(len(importance), len(memory.average))
         else:
             table = memory.latest.moved(came_from)
-        return Remembered(importance, table, table.weighted_sum(importance))
+        return MemoryState(importance, table, table.weighted_sum(importance))
 
 
-def _fits(latest: Latest | None, n: int, memory: Remembered) -> TypeGuard[Latest]:
+def _fits(latest: LatestRows | None, n: int, memory: MemoryState) -> TypeGuard[LatestRows]:
     """Whether a scheme keeps the updates themselves: not nothing, or not yet, or a sketch."""
     return latest is not None and latest.kept.shape == (n, len(memory.average))
 

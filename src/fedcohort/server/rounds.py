@@ -42,7 +42,7 @@ from fedcohort.ledger import Ledger
 from fedcohort.server import dropouts
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
 from fedcohort.server.estimators import Estimator, Plain
-from fedcohort.server.optimisers import Inertia, Optimiser, Sgd
+from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
 from fedcohort.server.records import Record
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class State:
     federation: Federation
     scheme: Any  # what the scheme remembers; None before its first question
     theta: Floats  # (d,) the model
-    optimiser: Inertia
+    optimiser: OptimiserState
     aggregator: Any
     attendance: Attendance
     algorithm: Mapping[str, Floats]  # what the server keeps for the local algorithm

@@ -13,11 +13,20 @@ from typing import Any
 from fedcohort.core.registry import Kind
 from fedcohort.server.optimisers.adagrad import Adagrad
 from fedcohort.server.optimisers.adam import Adam
-from fedcohort.server.optimisers.base import Inertia, Optimiser
+from fedcohort.server.optimisers.base import Optimiser, OptimiserState
 from fedcohort.server.optimisers.sgd import Sgd
 from fedcohort.server.optimisers.yogi import Yogi
 
-__all__ = ["OPTIMISERS", "Adagrad", "Adam", "Inertia", "Optimiser", "Sgd", "Yogi", "optimiser"]
+__all__ = [
+    "OPTIMISERS",
+    "Adagrad",
+    "Adam",
+    "Optimiser",
+    "OptimiserState",
+    "Sgd",
+    "Yogi",
+    "optimiser",
+]
 
 OPTIMISERS: Kind[Optimiser] = Kind("optimiser", __name__, Optimiser, default="sgd")
 

@@ -18,7 +18,7 @@ from fedcohort.core.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Inertia:
+class OptimiserState:
     """What an optimiser remembers: first and second moments of the directions."""
 
     first: Floats
@@ -30,12 +30,14 @@ class Optimiser(Checked, ABC):
 
     name: ClassVar[str]
 
-    def start(self, dimension: int) -> Inertia:
+    def start(self, dimension: int) -> OptimiserState:
         """The memory before the first round."""
-        return Inertia(np.zeros(dimension), np.zeros(dimension))
+        return OptimiserState(np.zeros(dimension), np.zeros(dimension))
 
     @abstractmethod
-    def step(self, theta: Floats, direction: Floats, inertia: Inertia) -> tuple[Floats, Inertia]:
+    def step(
+        self, theta: Floats, direction: Floats, inertia: OptimiserState
+    ) -> tuple[Floats, OptimiserState]:
         """The next model, and the memory afterwards."""
 
 
@@ -48,14 +50,16 @@ class Adaptive(Optimiser):
     beta2: Annotated[float, Real(0, 1)] = 0.99
     tau: Annotated[float, Real(0, open_low=True)] = 1e-3
 
-    def start(self, dimension: int) -> Inertia:
-        return Inertia(np.zeros(dimension), np.full(dimension, self.tau**2))
+    def start(self, dimension: int) -> OptimiserState:
+        return OptimiserState(np.zeros(dimension), np.full(dimension, self.tau**2))
 
-    def step(self, theta: Floats, direction: Floats, inertia: Inertia) -> tuple[Floats, Inertia]:
+    def step(
+        self, theta: Floats, direction: Floats, inertia: OptimiserState
+    ) -> tuple[Floats, OptimiserState]:
         first = self.beta1 * inertia.first + (1 - self.beta1) * direction
         second = self.second_moment(inertia.second, direction**2)
         moved = theta + self.eta_g * first / (np.sqrt(second) + self.tau)
-        return moved, Inertia(first, second)
+        return moved, OptimiserState(first, second)
 
     @abstractmethod
     def second_moment(self, second: Floats, square: Floats) -> Floats: ...

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from fedcohort.core.parameters import Real
 from fedcohort.core.types import Floats
-from fedcohort.server.optimisers.base import Inertia, Optimiser
+from fedcohort.server.optimisers.base import Optimiser, OptimiserState
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Sgd(Optimiser):
 
     name: ClassVar[str] = "sgd"
 
-    def step(self, theta: Floats, direction: Floats, inertia: Inertia) -> tuple[Floats, Inertia]:
+    def step(
+        self, theta: Floats, direction: Floats, inertia: OptimiserState
+    ) -> tuple[Floats, OptimiserState]:
         velocity = self.momentum * inertia.first + direction
-        return theta + self.eta_g * velocity, Inertia(velocity, inertia.second)
+        return theta + self.eta_g * velocity, OptimiserState(velocity, inertia.second)
