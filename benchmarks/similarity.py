@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 from fedcohort import Federation, Replies, scheme
 from fedcohort.core import Cohort, RoundContext
 from fedcohort.core.streams import stream
-from fedcohort.maths.pouring import exact_masses, pour, split_large
+from fedcohort.maths.fill_rows import exact_masses, pour, split_large
 from fedcohort.maths.similarity import distances, refresh
 from fedcohort.maths.strata import kmeans
 from fedcohort.maths.tree import cut, refresh_rows_apart, rows_apart_of, ward_of_rows

@@ -16,7 +16,7 @@ import pytest
 
 from fedcohort.server import Redraw
 from fedcohort.simulation import Always
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 from helpers.real_frameworks import MINIMA, RATE, ROUNDS, SEED, SIZES, framework, simulated
 
 pytestmark = pytest.mark.adapters

@@ -30,8 +30,8 @@ from fedcohort.server.estimators import Plain
 from fedcohort.server.optimisers import Sgd
 from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Random
+from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation
-from fedcohort.simulation.failing import DropOuts
 
 FILE = Path(__file__).with_name("control.py")
 WORK = LocalWork(steps=3, batch=4, lr=0.1)

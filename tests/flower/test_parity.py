@@ -12,7 +12,7 @@ import fedcohort
 from fedcohort.learning import Softmax
 from fedcohort.server import Hajek, Redraw
 from fedcohort.simulation import LocalWork, Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 
 pytest.importorskip("flwr")
 from fedcohort import flower

@@ -13,7 +13,7 @@ from fedcohort.core.errors import (
 )
 from fedcohort.server import Fault, Hajek, Nothing, Redraw
 from fedcohort.simulation import Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 
 pytest.importorskip("flwr")
 from flwr.app import (

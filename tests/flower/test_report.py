@@ -19,7 +19,7 @@ from fedcohort.report import combined, facts, page, prose
 from fedcohort.server import Redraw
 from fedcohort.server.history import is_running
 from fedcohort.simulation import LocalWork, Random, Softmax
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 
 pytest.importorskip("flwr")
 from flwr.app import ArrayRecord, Message, MetricRecord

@@ -25,7 +25,7 @@ import fedcohort
 from fedcohort import flower
 from fedcohort.learning import LocalWork, Softmax
 from fedcohort.simulation import Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 
 FILE = Path(__file__).parent.parent / "golden_rounds.json"
 N, ROUNDS, SEED = 12, 4, 0

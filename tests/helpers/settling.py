@@ -10,7 +10,7 @@ from fedcohort import Cohort, Selector
 from fedcohort.core.streams import stream
 from fedcohort.server import Attendance
 from fedcohort.server.dropouts import Completed, DropOutRule, settle
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 
 
 def complete(

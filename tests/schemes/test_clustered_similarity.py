@@ -11,7 +11,7 @@ from fedcohort import Federation, Selector, scheme
 from fedcohort.core import Cohort, Replies, RoundContext
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.streams import stream
-from fedcohort.maths.pouring import exact_masses, split_large
+from fedcohort.maths.fill_rows import exact_masses, split_large
 from fedcohort.maths.similarity import pairwise
 from fedcohort.maths.tree import cut, rows_apart_of
 from fedcohort.schemes import clustered_similarity

@@ -27,7 +27,7 @@ from fedcohort.server import (
 )
 from fedcohort.server.dropouts import jackknifed, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete, survived
 
 RNG = stream(0, "test")

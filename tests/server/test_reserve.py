@@ -17,7 +17,7 @@ from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
 from fedcohort.server.dropouts import Completed
 from fedcohort.simulation import Random
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete, survived
 
 WITHOUT_LAW = (

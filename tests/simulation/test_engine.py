@@ -15,8 +15,8 @@ from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
 from fedcohort.server.optimisers import OptimiserState
 from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
+from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation, federation_of
-from fedcohort.simulation.failing import DropOuts
 from fedcohort.simulation.problem import Problem
 from helpers.scripted import Scripted
 

@@ -16,7 +16,7 @@ from fedcohort.core.errors import TooFewClients
 from fedcohort.core.latest import LARGEST
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
-from fedcohort.flower.post import Admitted, Letter, received
+from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.session import Session
 from fedcohort.server.gate import SPARE, Fault, Form
 from fedcohort.server.rounds import (
@@ -123,7 +123,7 @@ class FlowerCarrier(Carrier):
             f"{gate.quote() or ' Look at the logs of the clients.'}"
         )
 
-    def _exchange(self, ask: Ask, clients: Ints) -> tuple[list[Letter], dict[int, Array]]:
+    def _exchange(self, ask: Ask, clients: Ints) -> tuple[list[Outgoing], dict[int, Array]]:
         session, signal = self.session, ask.signal
         settings = {wire.SETTING + key: value for key, value in ask.settings.items()}
         config = {wire.SIGNAL: signal.name, **session.context(), **settings}
@@ -157,7 +157,7 @@ class FlowerCarrier(Carrier):
             log.info("\t├──> %d replacements are asked", len(letters))
         return self.arrived(train, letters, self._send(letters, self.timeout))
 
-    def invitations(self, train: Train) -> list[Letter]:
+    def invitations(self, train: Train) -> list[Outgoing]:
         """One message to every client, or one for each of its draws."""
         cohort, clients = train.cohort, train.clients.tolist()
         config = {
@@ -185,7 +185,7 @@ class FlowerCarrier(Carrier):
         *,
         model: bool,
         draw: int = 0,
-    ) -> list[Letter]:
+    ) -> list[Outgoing]:
         """Messages to clients, with the model for those who do not have it."""
         session = self.session
 
@@ -205,14 +205,14 @@ class FlowerCarrier(Carrier):
 
         return session.letters(clients, content, kind)
 
-    def _send(self, letters: Sequence[Letter], timeout: float) -> Iterable[Message]:
+    def _send(self, letters: Sequence[Outgoing], timeout: float) -> Iterable[Message]:
         messages = [letter.message for letter in letters]
         return self.session.grid.send_and_receive(messages, timeout=timeout) if messages else ()
 
     # -- what comes back ---------------------------------------------------------------------
 
     def arrived(
-        self, train: Train, letters: Sequence[Letter], replies: Iterable[Message]
+        self, train: Train, letters: Sequence[Outgoing], replies: Iterable[Message]
     ) -> Arrived:
         """Who answered well; who has lost the model since it was asked about it is sent it."""
         good, sent = self._admit(letters, replies), list(letters)
@@ -227,7 +227,7 @@ class FlowerCarrier(Carrier):
         clients = np.array([letter.client for letter in sent], dtype=np.int64)
         return Arrived(np.unique(np.array(good, dtype=np.int64)), clients, models)
 
-    def _admit(self, letters: Sequence[Letter], replies: Iterable[Message]) -> list[int]:
+    def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
         session, layout = self.session, self.session.layout
         more = vector_bytes(self.payloads_form.shapes, layout.dimension)

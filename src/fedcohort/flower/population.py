@@ -21,8 +21,8 @@ from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats, Ints
 from fedcohort.flower import wire
+from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.limits import Limits
-from fedcohort.flower.post import Admitted, Letter, received
 from fedcohort.ledger import Ledger
 from fedcohort.server.gate import Fault, Form, Gate
 
@@ -147,7 +147,7 @@ class Population:
         local = {wire.ALGORITHM: self.algorithm} if self.algorithm else {}
         config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: wants_size, **local})
         letters = [
-            Letter(
+            Outgoing(
                 number,
                 Message(RecordDict({wire.CONFIG: config}), node, wire.QUERY, group_id=wire.HELLO),
             )

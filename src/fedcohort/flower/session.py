@@ -21,9 +21,9 @@ from fedcohort.core.streams import key_of
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder
+from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
-from fedcohort.flower.post import Letter
 from fedcohort.ledger import Ledger
 from fedcohort.server import history
 from fedcohort.server.gate import Gate
@@ -256,11 +256,11 @@ class Session:
 
     def letters(
         self, clients: Ints, content: Callable[[int], RecordDict], message_type: str
-    ) -> list[Letter]:
+    ) -> list[Outgoing]:
         """Messages to those of the clients that are there."""
         ids, nodes = self.federation.ids, self.population.nodes
         return [
-            Letter(
+            Outgoing(
                 client,
                 Message(
                     content(client), nodes[ids[client]], message_type, group_id=self.round_name

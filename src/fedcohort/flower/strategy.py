@@ -29,9 +29,9 @@ from fedcohort.core.types import Ints
 from fedcohort.flower import wire
 from fedcohort.flower.carrier import FlowerCarrier, mean_metrics, word_of
 from fedcohort.flower.checkpoint import Folder
+from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance, Population
-from fedcohort.flower.post import Letter
 from fedcohort.flower.session import Session
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
@@ -388,7 +388,7 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask the cohort, or everyone who is there, how good the new model is."""
-        self._evaluated: list[Letter] = []
+        self._evaluated: list[Outgoing] = []
         if self.evaluate == "nobody":
             return []
         here = self.session.available

@@ -27,7 +27,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
 from fedcohort.maths.draws import below, permutation
-from fedcohort.maths.pouring import exact_masses, pour, split_large
+from fedcohort.maths.fill_rows import exact_masses, pour, split_large
 from fedcohort.maths.similarity import Metric, Zero, between, replace_rows
 from fedcohort.maths.sketch import sketch
 from fedcohort.maths.tree import cut, linkage_of, refresh_rows_apart, rows_apart_of, ward_of_rows

@@ -46,7 +46,7 @@ from fedcohort.server.rounds import (
 from fedcohort.simulation.availability import Availability
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
-from fedcohort.simulation.failing import DropOuts
+from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.trace import Trace, versions
 
 EVALUATED_AT_ONCE = 16

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.maths.pouring import exact_masses, pour, split_large
+from fedcohort.maths.fill_rows import exact_masses, pour, split_large
 from fedcohort.maths.tree import cut
 
 

@@ -16,7 +16,7 @@ FRAME = "Exception ClientAppException occurred. Message: "
 
 
 @dataclass(frozen=True)
-class Letter:
+class Outgoing:
     """A message to a client, by its position."""
 
     client: int
@@ -36,7 +36,7 @@ class Admitted:
 
 def received(
     gate: Gate,
-    sent: Sequence[Letter],
+    sent: Sequence[Outgoing],
     replies: Iterable[Message],
     round: str,
     form: Form,
