@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fedcohort.learning import LocalWork
     from fedcohort.schemes import scheme
     from fedcohort.selector import Selector
-    from fedcohort.server import dropout_rule, estimator, optimiser
+    from fedcohort.server import aggregator, dropout_rule, optimiser
     from fedcohort.simulation import Comparison, Trace, compare, simulate
     from fedcohort.simulation.availability import availability
     from fedcohort.simulation.problem import Problem
@@ -58,12 +58,12 @@ __all__ = [
     "Signal",
     "Trace",
     "adapters",
+    "aggregator",
     "algorithm",
     "availability",
     "compare",
     "data",
     "dropout_rule",
-    "estimator",
     "optimiser",
     "recipes",
     "report",
@@ -83,14 +83,14 @@ _HOMES = {
     "fedcohort.learning": "LocalWork",
     "fedcohort.schemes": "scheme",
     "fedcohort.selector": "Selector",
-    "fedcohort.server": "dropout_rule estimator optimiser",
+    "fedcohort.server": "aggregator dropout_rule optimiser",
     "fedcohort.simulation": "Comparison Trace availability compare simulate",
     "fedcohort.simulation.problem": "Problem",
 }
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""
 
-_renamed = renamed(__name__, {"Moment": "RoundContext"})
+_renamed = renamed(__name__, {"Moment": "RoundContext", "estimator": "aggregator"})
 
 if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
 

@@ -15,7 +15,7 @@ from fedcohort.core import store
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
-from fedcohort.server import Nothing, Redraw
+from fedcohort.server import AsDrawn, Redraw
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -116,7 +116,7 @@ TROUBLE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("rule", [Nothing(), Redraw(attempts=2)], ids=["nothing", "redraw"])
+@pytest.mark.parametrize("rule", [AsDrawn(), Redraw(attempts=2)], ids=["nothing", "redraw"])
 @pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE.keys())
 def test_a_tally_is_the_sum_over_the_clients(trouble: Any, rule: Any, tmp_path: Path) -> None:
     grid = Trouble(app(tmp_path), **trouble)

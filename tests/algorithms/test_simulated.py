@@ -25,8 +25,8 @@ from fedcohort.algorithms import (
 from fedcohort.cli import app
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.learning import MLP, Quadratic, Softmax
-from fedcohort.server import Nothing, Redraw
-from fedcohort.server.estimators import Plain
+from fedcohort.server import AsDrawn, Redraw
+from fedcohort.server.aggregators import Plain
 from fedcohort.server.optimisers import Sgd
 from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Random
@@ -52,7 +52,7 @@ def softmax(kind: Any = Softmax) -> Any:
 def started(
     which: Algorithm, chosen: str = "md:m=3", dropouts: DropOuts | None = None, **options: Any
 ) -> Simulation:
-    rule, quorum = (Nothing(), 0.0) if dropouts is None else (dropouts.rule, dropouts.quorum)
+    rule, quorum = (AsDrawn(), 0.0) if dropouts is None else (dropouts.rule, dropouts.quorum)
     setup = Setup(scheme(chosen), 5, Sgd(), Plain(), rule, quorum, which)
     task = options.pop("task", None) or softmax()
     return Simulation(task, setup, options.pop("work", WORK), Always(), dropouts)
@@ -69,7 +69,7 @@ def imbalance(run: Simulation) -> float:
 DROPOUTS = {
     "everybody answers": None,
     "redraw": DropOuts(Random(0.6), rule=Redraw(attempts=2)),
-    "void rounds": DropOuts(Random(0.5), rule=Nothing(), quorum=0.6),
+    "void rounds": DropOuts(Random(0.5), rule=AsDrawn(), quorum=0.6),
 }
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from fedcohort import data
 from fedcohort.cli import app
 from fedcohort.data.partition import PARTITIONS
-from fedcohort.server import estimator, optimiser
+from fedcohort.server import aggregator, optimiser
 from fedcohort.simulation import availability
 from fedcohort.simulation.problem import MODELS
 
@@ -31,12 +31,12 @@ def test_all_are_listed_with_a_summary(listed):
 
 
 def test_the_defaults_are_settings_that_are_taken(listed):
-    for row in listed["--server"]:
+    for row in listed["--optimiser"]:
         assert optimiser(row["name"], **row["settings"]) == optimiser(row["name"])
     for row in listed["--availability"]:
         assert availability(row["name"], **row["settings"]) == availability(row["name"])
-    assert [row["settings"] for row in listed["--estimator"]] == [{}, {}]
-    names = [estimator(row["name"]).name for row in listed["--estimator"]]
+    assert [row["settings"] for row in listed["--aggregator"]] == [{}, {}]
+    names = [aggregator(row["name"]).name for row in listed["--aggregator"]]
     assert names == ["memory", "plain"]
 
 

@@ -32,7 +32,7 @@ from fedcohort.core.spec import elements, pieces, split, value, written
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.partition.dirichlet_per_client import Sizes
 from fedcohort.schemes import SCHEMES, installed
-from fedcohort.server.estimators import ESTIMATORS, Plain
+from fedcohort.server.aggregators import AGGREGATORS, Plain
 from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.simulation import Random
 from fedcohort.simulation.availability import AVAILABILITIES, availability
@@ -192,21 +192,23 @@ class Guessing(Plain):
 
 @pytest.fixture
 def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = dataclasses.replace(ESTIMATORS.listed()["plain"], name="guessing", load=lambda: Guessing)
-    monkeypatch.setitem(ESTIMATORS.listed(), "guessing", part)
+    part = dataclasses.replace(
+        AGGREGATORS.listed()["plain"], name="guessing", load=lambda: Guessing
+    )
+    monkeypatch.setitem(AGGREGATORS.listed(), "guessing", part)
 
 
 @pytest.mark.usefixtures("guessing")
 def test_a_setting_may_be_a_part() -> None:
     adam = optimiser("adam:eta_g=0.5")
-    built = ESTIMATORS.build("guessing:guess=[adam:eta_g=0.5]")
+    built = AGGREGATORS.build("guessing:guess=[adam:eta_g=0.5]")
     assert built == Guessing(adam)
     assert built.spec == f"guessing:guess=[{adam.spec}],label=[]"
-    assert ESTIMATORS.build(built.spec) == built
-    assert ESTIMATORS.build("guessing", guess="adam:eta_g=0.5") == built
-    assert ESTIMATORS.build("guessing:guess=sgd") == Guessing()
+    assert AGGREGATORS.build(built.spec) == built
+    assert AGGREGATORS.build("guessing", guess="adam:eta_g=0.5") == built
+    assert AGGREGATORS.build("guessing:guess=sgd") == Guessing()
     with pytest.raises(UnknownName, match="Did you mean 'adam'"):
-        ESTIMATORS.build("guessing:guess=[adan:eta_g=1]")
+        AGGREGATORS.build("guessing:guess=[adan:eta_g=1]")
     with pytest.raises(BadParameter, match="one of the optimisers adagrad, adam"):
         Guessing("adam")  # type: ignore[arg-type]
 
@@ -216,7 +218,7 @@ def test_a_setting_may_be_a_part() -> None:
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_any_text_can_be_written(label: str) -> None:
     built = Guessing(label=label)
-    assert ESTIMATORS.build(built.spec) == built
+    assert AGGREGATORS.build(built.spec) == built
 
 
 def test_what_cannot_be_written_is_told() -> None:
@@ -313,7 +315,7 @@ def test_a_checkpoint_that_names_a_file_does_not_run_it(
 @pytest.mark.usefixtures("guessing")
 def test_nor_inside_of_brackets() -> None:
     with pytest.raises(BadInput, match="only a file that a person names"):
-        ESTIMATORS.build("guessing:guess=[./trap.py:a=1]", files=False)
+        AGGREGATORS.build("guessing:guess=[./trap.py:a=1]", files=False)
 
 
 # -- the helpers -----------------------------------------------------------------------------
@@ -322,7 +324,7 @@ def test_nor_inside_of_brackets() -> None:
 def test_the_same_helper_for_every_kind() -> None:
     assert fedcohort.optimiser("adam:eta_g=0.1") == optimiser("adam", eta_g=0.1)
     assert fedcohort.optimiser() == optimiser("sgd")
-    assert fedcohort.estimator(None) == Plain()
+    assert fedcohort.aggregator(None) == Plain()
     assert fedcohort.dropout_rule("redraw:attempts=1").attempts == 1
     assert fedcohort.availability("random:probability=0.2,0.9") == Random((0.2, 0.9))
     assert availability() == availability("always")

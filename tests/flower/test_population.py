@@ -11,7 +11,7 @@ import fedcohort
 from fedcohort.core.errors import (
     TooFewClients,
 )
-from fedcohort.server import Fault, Hajek, Nothing, Redraw
+from fedcohort.server import AsDrawn, Fault, Hajek, Redraw
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
 
@@ -272,7 +272,7 @@ def test_void_rounds_quote_a_client_that_raised_an_error() -> None:
 def test_the_weights_of_those_who_answer_are_corrected_or_left_as_the_user_wants() -> None:
     hajek, _ = play(silent(0), dropouts=Hajek())
     assert all(c.weights.sum() == pytest.approx(1.0) for c in hajek.cohorts)
-    nothing, _ = play(silent(7), dropouts=Nothing())
+    nothing, _ = play(silent(7), dropouts=AsDrawn())
     assert nothing.cohorts[0].weights.sum() == pytest.approx(1 - 8 / 36)
 
 
@@ -280,7 +280,7 @@ def test_void_rounds_with_memory_are_those_of_the_simulator() -> None:
     """Below the quorum the model stays, but scheme and estimator remember what came."""
     scheme = fedcohort.scheme("clustered-similarity", m=4)
     up = tuple(0.0 if i in (5, 6, 7) else 1.0 for i in range(N))
-    failing = DropOuts(Random(up), Nothing(), quorum=0.6)
+    failing = DropOuts(Random(up), AsDrawn(), quorum=0.6)
     trace = fedcohort.simulate(
         task(), scheme, rounds=12, seed=3, work=WORK, estimator="memory", dropouts=failing
     )

@@ -16,7 +16,7 @@ from fedcohort.core.errors import (
     BadParameter,
     UnknownName,
 )
-from fedcohort.server import Adam, Fault, Memory, Nothing
+from fedcohort.server import Adam, AsDrawn, Fault, Memory
 from fedcohort.simulation import LocalWork, Quadratic
 
 pytest.importorskip("flwr")
@@ -206,13 +206,17 @@ def test_server_optimisers_and_estimators_are_ours() -> None:
 
 def test_parts_of_the_server_may_be_named() -> None:
     scheme = fedcohort.scheme("md", m=4)
-    options = {"server": Adam(), "estimator": Memory(), "dropouts": Nothing()}
+    options = {"server": Adam(), "estimator": Memory(), "dropouts": AsDrawn()}
     _, expected = play(flower.InProcessGrid(app(), N), scheme, **options)
     names = {"server": "adam", "estimator": "memory", "dropouts": "none"}
     strategy, theta = play(flower.InProcessGrid(app(), N), scheme, **names)
     np.testing.assert_array_equal(theta, expected)
-    assert strategy.dropouts == Nothing()
-    for part, kind in {"server": "optimiser", "estimator": "estimator", "dropouts": "rule"}.items():
+    assert strategy.dropouts == AsDrawn()
+    for part, kind in {
+        "server": "optimiser",
+        "estimator": "aggregator",
+        "dropouts": "rule",
+    }.items():
         with pytest.raises(UnknownName, match=f"{kind} named 'memroy'"):
             flower.CohortStrategy("full", clients=N, **{part: "memroy"})
 

@@ -18,9 +18,9 @@ from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows, Simple, Stratified
 from fedcohort.server import (
+    AsDrawn,
     Attendance,
     Hajek,
-    Nothing,
     Redraw,
     Survivors,
     dropout_rule,
@@ -117,7 +117,7 @@ def answering(*up: int):
 
 def test_nothing_is_touched_while_nobody_ever_failed() -> None:
     cohort = Cohort.of([0, 3], [0.5, 0.5])
-    for rule in (Redraw(), Hajek(), Survivors(), Nothing()):
+    for rule in (Redraw(), Hajek(), Survivors(), AsDrawn()):
         ended = complete(rule, cohort, two_rows(), Attendance.of(6), lambda asked: asked, RNG)
         assert ended.cohort is cohort
         assert ended.filled == 1.0
@@ -185,7 +185,7 @@ def test_hajek_weighs_by_earlier_rounds_only() -> None:
 
 def test_everybody_gone_is_an_empty_cohort() -> None:
     cohort = Cohort.of([0, 3], [0.5, 0.5])
-    for rule in (Redraw(), Hajek(), Survivors(), Nothing()):
+    for rule in (Redraw(), Hajek(), Survivors(), AsDrawn()):
         ended = complete(rule, cohort, two_rows(), Attendance.of(6), answering(), RNG)
         assert len(ended.cohort) == 0
         assert ended.filled == 0.0
@@ -196,7 +196,7 @@ def test_the_rule_that_does_nothing_says_that_it_is_biased() -> None:
     assert dropout_rule("survivors").biased
     assert not dropout_rule("redraw").biased
     cohort = Cohort.of([0, 1], [0.5, 0.5])
-    ended = complete(Nothing(), cohort, None, Attendance.of(2), answering(1), RNG)
+    ended = complete(AsDrawn(), cohort, None, Attendance.of(2), answering(1), RNG)
     assert ended.cohort.weights.tolist() == [0.5]
     with pytest.raises(UnknownName, match="Did you mean 'hajek'"):
         dropout_rule("hajec")

@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
-from fedcohort.server import Hajek, Memory, Nothing, Redraw
+from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
 from fedcohort.server.rounds import (
     Block,
@@ -106,8 +106,8 @@ class Sums(Carrier):
 @pytest.mark.parametrize(
     ("setup", "says"),
     [
-        (Setup(scheme("clustered-similarity"), 0, dropouts=Nothing()), "listens to update"),
-        (Setup(scheme("md"), 0, aggregator=Memory(), dropouts=Nothing()), "'memory' needs"),
+        (Setup(scheme("clustered-similarity"), 0, dropouts=AsDrawn()), "listens to update"),
+        (Setup(scheme("md"), 0, aggregator=Memory(), dropouts=AsDrawn()), "'memory' needs"),
         (Setup(scheme("md"), 0, dropouts=Hajek()), "made up for by 'hajek'; use 'none'"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_carrier_without_replacements_refuses_redraws_and_takes_the_rest() -> 
     with pytest.raises(BadInput, match="FedLab cannot invite replacements"):
         require(Setup(scheme("md"), 0, dropouts=Redraw()), Once())
     require(Setup(scheme("md"), 0, dropouts=Hajek()), Once())
-    require(Setup(scheme("md"), 0, dropouts=Nothing()), Sums())
+    require(Setup(scheme("md"), 0, dropouts=AsDrawn()), Sums())
 
 
 @pytest.mark.parametrize("how", ["plain", "memory"])

@@ -11,7 +11,7 @@ from fedcohort.core import LOSS, UPDATE, Citation, Cohort, RoundContext, Scheme,
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.schemes import schemes
-from fedcohort.server import Adam, Memory, Nothing, Sgd, estimator
+from fedcohort.server import Adam, AsDrawn, Memory, Sgd, aggregator
 from fedcohort.server.optimisers import OptimiserState
 from fedcohort.server.rounds import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
@@ -27,7 +27,7 @@ def started(
     task: Any, chosen: Any, server: Any, how: Any, there: Any, failing: DropOuts | None
 ) -> Simulation:
     """A run that is played round by round."""
-    rule, quorum = (failing.rule, failing.quorum) if failing else (Nothing(), 0.0)
+    rule, quorum = (failing.rule, failing.quorum) if failing else (AsDrawn(), 0.0)
     return Simulation(task, Setup(chosen, 0, server, how, rule, quorum), STEP, there, failing)
 
 
@@ -168,10 +168,10 @@ def test_the_expected_step_of_the_engine_is_that_of_all_clients(
     mean = 0.0
     for chance, cohort in outcomes:
         script = Scripted(tuple(cohort.clients.tolist()), tuple(map(float, cohort.weights)))
-        run = started(task, script, Sgd(), estimator(how), Given(there), None)
+        run = started(task, script, Sgd(), aggregator(how), Given(there), None)
         everyone = Cohort.of([0, 1, 2], 1.0)
         was, memory = np.array([[7.0], [-4.0], [5.0]]), run.state.aggregator
-        _, memory = estimator(how).direction(memory, everyone, everyone.clients, was)
+        _, memory = aggregator(how).direction(memory, everyone, everyone.clients, was)
         run.state = replace(run.state, theta=np.array([1.0]), aggregator=memory)
         run.play()
         mean += float(chance) * float(run.state.theta[0] - 1.0)
@@ -213,7 +213,7 @@ def test_after_an_empty_draw_momentum_goes_on_and_after_a_void_round_nothing_doe
 
 def test_what_came_in_a_void_round_is_remembered_by_scheme_and_server_alike() -> None:
     task = Quadratic(np.eye(6), sizes=[1] * 6)
-    failing = DropOuts(Random((1.0, 1.0, 1.0, 0.0, 0.0, 0.0)), Nothing(), quorum=0.7)
+    failing = DropOuts(Random((1.0, 1.0, 1.0, 0.0, 0.0, 0.0)), AsDrawn(), quorum=0.7)
     chosen = scheme("clustered-similarity", m=3)
     run, records = started(task, chosen, Sgd(), Memory(), Always(), failing), []
     for _ in range(20):
@@ -258,7 +258,7 @@ def test_server_and_estimator_are_used(digits: Softmax) -> None:
 @pytest.mark.parametrize("part", ["server", "estimator"])
 @pytest.mark.parametrize("bad", ["memroy", "", 3, Memory, ["sgd"]])
 def test_an_unknown_part_of_the_server_is_one_sentence(part: str, bad: Any) -> None:
-    with pytest.raises(UnknownName, match=r"There is no (optimiser|estimator) named .* Known: "):
+    with pytest.raises(UnknownName, match=r"There is no (optimiser|aggregator) named .* Known: "):
         simulate(Quadratic([[1.0]], sizes=[1]), "full", rounds=1, **{part: bad})
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from fedcohort.adapters.loop import Loop, flat
 from fedcohort.core.errors import BadInput
 from fedcohort.selector import Selector
-from fedcohort.server import Estimator, Optimiser
+from fedcohort.server import Aggregator, Optimiser
 
 
 class FedLabCarrier(Loop):
@@ -30,7 +30,7 @@ def cohort_handler(
     *,
     eta_g: float = 1.0,
     optimiser: Optimiser | str | None = None,
-    aggregator: Estimator | str | None = None,
+    aggregator: Aggregator | str | None = None,
     **options: Any,
 ) -> Any:
     """A server handler for FedLab's pipelines: the rounds of a selector.

@@ -14,8 +14,8 @@ from fedcohort.core.conversation import Ask, put
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.types import Array, Floats
 from fedcohort.selector import Selector
-from fedcohort.server import DropOutRule, Estimator, Optimiser, Sgd, dropout_rule, optimiser
-from fedcohort.server import estimator as estimator_by_name
+from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
+from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server.rounds import (
     FLOAT_BYTES,
     Answers,
@@ -59,14 +59,14 @@ class Loop(Carrier):
         selector: Selector,
         eta_g: float = 1.0,
         optimiser: Optimiser | str | None = None,
-        aggregator: Estimator | str | None = None,
+        aggregator: Aggregator | str | None = None,
         dropouts: DropOutRule | str = "none",
         quorum: float = 0.0,
     ) -> None:
         selector.equip(
             type(self),
             optimiser=_optimiser(eta_g, optimiser),
-            aggregator=estimator_by_name(aggregator),
+            aggregator=aggregator_by_name(aggregator),
             dropouts=dropout_rule(dropouts),
             quorum=quorum,
         )

@@ -18,7 +18,7 @@ from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import TooFewClients
 from fedcohort.core.types import Array, Ints
 from fedcohort.selector import Selector
-from fedcohort.server import DropOutRule, Estimator, Optimiser
+from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server.rounds import Answers, Arrived, Train
 
 QUESTION = "fedcohort"
@@ -65,7 +65,7 @@ def cohort_fedavg(
     *,
     eta_g: float = 1.0,
     optimiser: Optimiser | str | None = None,
-    aggregator: Estimator | str | None = None,
+    aggregator: Aggregator | str | None = None,
     dropouts: DropOutRule | str = "none",
     quorum: float = 0.0,
     timeout: int = 0,

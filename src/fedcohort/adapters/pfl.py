@@ -19,7 +19,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.selector import Selector
-from fedcohort.server import DropOutRule, Estimator, Optimiser
+from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server.rounds import Arrived, Fold, Sum, Train
 
 
@@ -60,7 +60,7 @@ def cohort_parts(
     *,
     eta_g: float = 1.0,
     optimiser: Optimiser | str | None = None,
-    aggregator: Estimator | str | None = None,
+    aggregator: Aggregator | str | None = None,
     dropouts: DropOutRule | str = "none",
     **options: Any,
 ) -> tuple[Any, Any, Any]:

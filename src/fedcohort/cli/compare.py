@@ -17,7 +17,7 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
 from fedcohort.schemes import SCHEMES
-from fedcohort.server.estimators import ESTIMATORS, estimator
+from fedcohort.server.aggregators import AGGREGATORS, aggregator
 from fedcohort.server.optimisers import OPTIMISERS, optimiser
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.availability import AVAILABILITIES, availability
@@ -54,10 +54,16 @@ def compare(
     decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
     mu: Annotated[float, typer.Option(help="FedProx's proximal term.")] = 0.0,
     server: Annotated[
-        str, part_option("The server's step, as in adam:eta_g=0.1", OPTIMISERS), OPTIMISERS
+        str,
+        part_option(
+            "The server's step, as in adam:eta_g=0.1", OPTIMISERS, "--optimiser", "--server"
+        ),
+        OPTIMISERS,
     ] = "sgd",
     estimate: Annotated[
-        str, part_option("What answers are made into", ESTIMATORS, "--estimator"), ESTIMATORS
+        str,
+        part_option("What answers are made into", AGGREGATORS, "--aggregator", "--estimator"),
+        AGGREGATORS,
     ] = "plain",
     available: Annotated[
         str,
@@ -132,7 +138,7 @@ def compare(
             mu=mu,
         ),
         "server": optimiser(server),
-        "estimator": estimator(estimate),
+        "estimator": aggregator(estimate),
         "availability": availability(available),
         "algorithm": algorithm(local),
         "evaluate_every": every,

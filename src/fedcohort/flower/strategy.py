@@ -35,8 +35,9 @@ from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
-from fedcohort.server import DropOutRule, Estimator, Optimiser, dropout_rule, optimiser
-from fedcohort.server import estimator as estimator_by_name
+from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
+from fedcohort.server import aggregator as aggregator_by_name
+from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.gate import Gate
 from fedcohort.server.rounds import (
     Selection,
@@ -76,7 +77,7 @@ class CohortStrategy(Strategy):
     importance
         The average that the server wants: ``"size"`` (clients are asked for their number of
         samples once), ``"equal"``, or a mapping from the keys of the clients.
-    server, estimator
+    optimiser, aggregator
         What the server does with the answers, from `fedcohort.server`, or its name (``"adam"``,
         ``"memory"``).
     dropouts
@@ -107,6 +108,8 @@ class CohortStrategy(Strategy):
         Whether clients that come later may take part, from the next round on.
     task
         A name for private answers: clients repeat their answer within one task.
+    server, estimator
+        The old names of ``optimiser`` and ``aggregator``.
     """
 
     VOID_ROUNDS = 3
@@ -118,8 +121,8 @@ class CohortStrategy(Strategy):
         clients: int,
         seed: int | None = None,
         importance: Importance = "size",
-        server: Optimiser | str | None = None,
-        estimator: Estimator | str | None = None,
+        optimiser: Optimiser | str | None = None,
+        aggregator: Aggregator | str | None = None,
         dropouts: DropOutRule | str | None = None,
         algorithm: Algorithm | str | None = None,
         quorum: float = 0.5,
@@ -131,6 +134,8 @@ class CohortStrategy(Strategy):
         identity: str = "asked",
         newcomers: bool = True,
         task: str = "fedcohort",
+        server: Optimiser | str | None = None,
+        estimator: Aggregator | str | None = None,
     ) -> None:
         _require("clients", is_whole(clients) and clients >= 1, "an int of at least 1", clients)
         _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
@@ -148,8 +153,8 @@ class CohortStrategy(Strategy):
         setup = Setup(
             self.scheme,
             checked_seed(seed, "CohortStrategy"),
-            optimiser(server),
-            estimator_by_name(estimator),
+            optimiser_by_name(server if optimiser is None else optimiser),
+            aggregator_by_name(estimator if aggregator is None else aggregator),
             dropout_rule(dropouts),
             float(quorum),
             algorithm_by_name(algorithm),

@@ -21,7 +21,7 @@ from fedcohort.core.types import Array, Floats
 from fedcohort.learning import Task
 from fedcohort.recipes.base import Outcome, Recipe, Verdict
 from fedcohort.schemes import scheme
-from fedcohort.server import Estimator, Memory, Plain
+from fedcohort.server import Aggregator, Memory, Plain
 from fedcohort.simulation import LocalWork, Trace, simulate
 from fedcohort.simulation.problem import Problem
 
@@ -65,7 +65,7 @@ def task(data: str, division: str) -> Task:
 
 
 def run(
-    setting: Setting, division: str, chooser: Scheme[Any], seed: int, how: Estimator | None = None
+    setting: Setting, division: str, chooser: Scheme[Any], seed: int, how: Aggregator | None = None
 ) -> Trace:
     """One run."""
     return simulate(

@@ -1,37 +1,42 @@
 """What the server does with the answers; the same in the simulator and in a deployment."""
 
+from fedcohort.core.renamed import renamed
+from fedcohort.server.aggregators import Aggregator, Memory, Plain, aggregator
 from fedcohort.server.dropouts import (
+    AsDrawn,
     Attendance,
     DropOutRule,
     Hajek,
-    Nothing,
     Redraw,
     Survivors,
     dropout_rule,
 )
-from fedcohort.server.estimators import Estimator, Memory, Plain, estimator
 from fedcohort.server.gate import Fault, Form, Gate
 from fedcohort.server.optimisers import Adagrad, Adam, Optimiser, Sgd, Yogi, optimiser
 
 __all__ = [
     "Adagrad",
     "Adam",
+    "Aggregator",
+    "AsDrawn",
     "Attendance",
     "DropOutRule",
-    "Estimator",
     "Fault",
     "Form",
     "Gate",
     "Hajek",
     "Memory",
-    "Nothing",
     "Optimiser",
     "Plain",
     "Redraw",
     "Sgd",
     "Survivors",
     "Yogi",
+    "aggregator",
     "dropout_rule",
-    "estimator",
     "optimiser",
 ]
+
+__getattr__ = renamed(
+    __name__, {"Estimator": "Aggregator", "Nothing": "AsDrawn", "estimator": "aggregator"}
+)

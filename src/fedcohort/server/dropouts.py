@@ -158,7 +158,7 @@ class Survivors(DropOutRule):
 
 
 @dataclass(frozen=True)
-class Nothing(DropOutRule):
+class AsDrawn(DropOutRule):
     """Weights as they were; who does not answer counts as unchanged. Biased, and slower."""
 
     name: ClassVar[str] = "none"

@@ -40,8 +40,8 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.server import dropouts
+from fedcohort.server.aggregators import Aggregator, Plain
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
-from fedcohort.server.estimators import Estimator, Plain
 from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
 from fedcohort.server.records import Record
 
@@ -55,7 +55,7 @@ class Setup:
     scheme: Scheme[Any]
     seed: int
     optimiser: Optimiser = field(default_factory=Sgd)
-    aggregator: Estimator = field(default_factory=Plain)
+    aggregator: Aggregator = field(default_factory=Plain)
     dropouts: DropOutRule = field(default_factory=Redraw)
     quorum: float = 0.0
     """The share of the draws that must be answered; below it the round is void."""

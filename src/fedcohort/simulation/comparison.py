@@ -23,7 +23,7 @@ from fedcohort.core.streams import checked_seed
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.schemes import as_scheme
-from fedcohort.server import estimator, optimiser
+from fedcohort.server import aggregator, optimiser
 from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
@@ -219,11 +219,13 @@ def _built(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of the server that were given by name, built: one folder, whichever way it is said."""
     build: dict[str, Callable[[Any], Any]] = {
         "server": optimiser,
-        "estimator": estimator,
+        "estimator": aggregator,
         "availability": availability,
         "algorithm": algorithm,
     }
-    return {key: build[key](given) if key in build else given for key, given in options.items()}
+    old = {"optimiser": "server", "aggregator": "estimator"}  # as folders have always called them
+    named = {old.get(key, key): given for key, given in options.items()}
+    return {key: build[key](given) if key in build else given for key, given in named.items()}
 
 
 def _word(option: object) -> str:

@@ -22,9 +22,10 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning import LocalWork, Task
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
-from fedcohort.server import Estimator, Optimiser, optimiser
-from fedcohort.server import estimator as estimator_by_name
-from fedcohort.server.dropouts import Nothing
+from fedcohort.server import Aggregator, Optimiser
+from fedcohort.server import aggregator as aggregator_by_name
+from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import (
     FLOAT_BYTES,
@@ -66,14 +67,16 @@ def simulate(
     rounds: int,
     seed: int | None = 0,
     work: LocalWork | None = None,
-    server: Optimiser | str | None = None,
-    estimator: Estimator | str | None = None,
+    optimiser: Optimiser | str | None = None,
+    aggregator: Aggregator | str | None = None,
     availability: Availability | str | None = None,
     dropouts: DropOuts | None = None,
     algorithm: Algorithm | str | None = None,
     evaluate_every: int = 1,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
+    server: Optimiser | str | None = None,
+    estimator: Aggregator | str | None = None,
 ) -> Trace:
     """Run a scheme on a task.
 
@@ -89,7 +92,7 @@ def simulate(
         Decides the first model, the cohorts, the mini-batches and the availability.
     work
         What a chosen client does; 50 steps on batches of 50 by default.
-    server, estimator
+    optimiser, aggregator
         What the server does with the answers, or words for it (``"adam:eta_g=0.1"``,
         ``"memory"``); ``theta + sum omega_i delta_i`` by default.
     availability
@@ -106,6 +109,8 @@ def simulate(
         Called after every evaluation.
     settings
         Anything to keep with the trace (a label, the command that made it).
+    server, estimator
+        The old names of ``optimiser`` and ``aggregator``.
 
     >>> from fedcohort.learning import Quadratic
     >>> task = Quadratic([[0.0], [1.0]], sizes=[1, 3])
@@ -118,9 +123,9 @@ def simulate(
     setup = Setup(
         as_scheme(scheme),
         checked_seed(seed, "simulate"),
-        optimiser(server),
-        estimator_by_name(estimator),
-        Nothing() if dropouts is None else dropouts.rule,
+        optimiser_by_name(server if optimiser is None else optimiser),
+        aggregator_by_name(estimator if aggregator is None else aggregator),
+        AsDrawn() if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
         algorithm_by_name(algorithm),
     )

@@ -12,8 +12,8 @@ from fedcohort.core import Cohort, Replies
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.store import pack, unpack
 from fedcohort.learning import Quadratic
-from fedcohort.server import Memory, Plain, estimator
-from fedcohort.server.estimators import MemoryState
+from fedcohort.server import Memory, Plain, aggregator
+from fedcohort.server.aggregators import MemoryState
 from fedcohort.theory import memory_variance, step_variance
 
 SIZES = [5, 4, 3, 2, 1]
@@ -219,11 +219,11 @@ def test_memory_steadies_a_run_side_by_side_with_the_plain_step():
 
 
 def test_names_and_refusals():
-    assert isinstance(estimator("memory"), Memory)
+    assert isinstance(aggregator("memory"), Memory)
     with pytest.raises(UnknownName, match="Did you mean 'memory'"):
-        estimator("memroy")
-    assert estimator() == Plain()
-    assert estimator(how := Memory()) is how
+        aggregator("memroy")
+    assert aggregator() == Plain()
+    assert aggregator(how := Memory()) is how
     sums = Cohort.of([0], 1.0, per_sample=True)
     with pytest.raises(BadInput, match="use the plain estimator"):
         Memory().direction(Memory().start(np.ones(1), 1), sums, sums.clients, np.ones((1, 1)))

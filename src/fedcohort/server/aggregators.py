@@ -27,7 +27,7 @@ from fedcohort.core.registry import Kind
 from fedcohort.core.types import Array, Floats, Ints
 
 
-class Estimator(Checked, ABC):
+class Aggregator(Checked, ABC):
     """Configuration only; what it remembers goes in and comes out.
 
     Answers come block by block, so that no table of all updates need ever be held: `begin`,
@@ -94,7 +94,7 @@ class Estimator(Checked, ABC):
 
 
 @dataclass(frozen=True)
-class Plain(Estimator):
+class Plain(Aggregator):
     """sum_{i in S} omega_i delta_i: what every paper writes."""
 
     name: ClassVar[str] = "plain"
@@ -132,7 +132,7 @@ class _Account:
 
 
 @dataclass(frozen=True)
-class Memory(Estimator):
+class Memory(Aggregator):
     """sum_i p_i y_i + sum_{i in S} omega_i (delta_i - y_i), y_i = the last update of client i.
 
     Unbiased for the same target as the plain sum, because E omega_i = p_i; its variance is
@@ -245,13 +245,13 @@ def weighted_sum(weights: Floats, rows: Array) -> Floats:
     return np.asarray(weights @ rows.astype(np.float64), dtype=np.float64)
 
 
-ESTIMATORS: Kind[Estimator] = Kind("estimator", __name__, Estimator, default="plain")
+AGGREGATORS: Kind[Aggregator] = Kind("aggregator", __name__, Aggregator, default="plain")
 
 
-def estimator(which: Estimator | str | None = None, **parameters: Any) -> Estimator:
-    """The estimator of that name; None is the plain one, and an estimator is itself.
+def aggregator(which: Aggregator | str | None = None, **parameters: Any) -> Aggregator:
+    """The aggregator of that name; None is the plain one, and an aggregator is itself.
 
-    >>> estimator("memory")
+    >>> aggregator("memory")
     Memory()
     """
-    return ESTIMATORS.build(which, **parameters)
+    return AGGREGATORS.build(which, **parameters)
