@@ -292,6 +292,17 @@ def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
     assert not (tmp_path / "other").exists()
 
 
+def test_workers_that_were_started_elsewhere_write_where_they_shall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers stay between comparisons, in the directory of the first."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        run(Path("runs"), jobs=2)
+        assert len(list((tmp_path / name / "runs").glob("*.npz"))) == 4
+
+
 def test_a_single_word_is_one_scheme() -> None:
     found = run(schemes="md:m=2")
     assert found.labels == ("md",)

@@ -266,8 +266,8 @@ class _Pool:
     def _call(
         self, label: str, seed: int, rounds: int, place: Path | None, options: Mapping[str, Any]
     ) -> Any:
-        """One run, for a worker."""
-        scheme = self.named[label]
+        """One run, for a worker; it may have been started in another directory than this."""
+        scheme, place = self.named[label], None if place is None else place.absolute()
         return joblib.delayed(_unit)(
             self.token, self.task, label, scheme, rounds, seed, place, options
         )
@@ -302,7 +302,7 @@ class _Pool:
 def _noted(notes: Path | None, label: str, seed: int, rounds: int) -> dict[str, Any]:
     if notes is None:
         return {}
-    path = run_file(notes, label, seed).with_suffix(".json")
+    path = run_file(notes.absolute(), label, seed).with_suffix(".json")
     return {"progress": ProgressFile(path, label, seed, rounds)}
 
 
