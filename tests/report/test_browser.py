@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fedcohort import report
+from fedcohort import Comparison, report
+from fedcohort.server.history import History
+from helpers.carried import leave
 
 selenium = pytest.importorskip("selenium", reason="needs selenium")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -112,6 +114,26 @@ def test_all_figures_are_drawn_without_an_error_or_a_request(page, path):
                     "weights", "ratio", "losses", "federation", "embedding", "sizes"}  # fmt: skip
     assert page.get_log("browser") == []
     assert [url for url in requests(page) if not url.startswith("data:")] == [path.as_uri()]
+
+
+def test_a_run_on_flower_is_drawn_with_metrics_of_hostile_names(browser, tmp_path):
+    folder = leave(tmp_path / "flower", done=7, void=(3,))
+    History(folder).metrics(2, dict.fromkeys(HOSTILE, 0.5))
+    whole = report.write(Comparison.load(folder), tmp_path / "report.html")
+    show(browser, whole)
+    draw_all(browser)
+    keys = {e.get_attribute("data-key") for e in browser.find_elements(By.CSS_SELECTOR, ".plot")}
+    assert {"progress", "cost", "heat", "answered", "rejected", "federation"} <= keys
+    assert "7 of 12 rounds so far: the server has stopped" in browser.page_source
+    measure = Select(browser.find_element(By.CSS_SELECTOR, "[data-switch=measure]"))
+    place(browser, "progress")
+    for number in range(len(measure.options)):
+        measure.select_by_index(number)
+        assert len(values(browser, "progress")) == 1
+    assert browser.execute_script("return window.bad") is None
+    assert browser.get_log("browser") == []
+    marks = [trace[1] for trace in values(browser, "answered")]
+    assert sorted(marks) == [1, 7]  # one void round
 
 
 def test_the_network_would_be_refused(page):
