@@ -154,3 +154,27 @@ def test_a_result_is_one_readable_line() -> None:
 
 def test_a_scheme_that_is_not_installed_is_resumed_as_well() -> None:
     assert run_check("resume", Careful).applies
+
+
+@dataclass(frozen=True)
+class Sampling(Scheme[NoState]):
+    """Takes half of the samples."""
+
+    name: ClassVar[str] = "sampling"
+    paper: ClassVar[Citation] = PAPER
+
+    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+        return Cohort.equal(federation.present, data_rate=0.5)
+
+
+class Declared(Sampling):
+    """Says so."""
+
+    subsampling: ClassVar[bool] = True
+
+
+def test_a_share_of_the_samples_is_declared() -> None:
+    result = run_check("cohorts", Sampling)
+    assert not result.passed
+    assert "write `subsampling = True`" in result.detail
+    assert run_check("cohorts", Declared).passed

@@ -128,6 +128,11 @@ def check_cohort(trial: Trial, round: int, cohort: Cohort, available: Ints | Non
         raise CheckFailed(f"{who}: the weights {cohort.weights} are not all finite.")
     if np.any(cohort.draws < 1):
         raise CheckFailed(f"{who}: a client of the cohort was drawn {cohort.draws.min()} times.")
+    if (cohort.data_rate < 1 or cohort.per_sample) and not trial.scheme.subsampling:
+        raise CheckFailed(
+            f"{who}: clients are to train on a share of their samples, or count them, which the "
+            "class must declare: write `subsampling = True`."
+        )
 
 
 def _subsets(federation: Federation) -> Iterator[Ints | None]:
