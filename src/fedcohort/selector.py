@@ -27,6 +27,7 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
+from fedcohort.server.carrier import Carrier, carry, require
 from fedcohort.server.checkpoint import (
     pack_choosing,
     pack_selection,
@@ -35,21 +36,16 @@ from fedcohort.server.checkpoint import (
 )
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import (
-    Carrier,
-    Selection,
-    Setup,
-    State,
     admit,
     begin,
-    carry,
     choose,
     context_of,
     observed,
     picture,
     play,
     replayed,
-    require,
 )
+from fedcohort.server.state import Selection, Setup, State
 
 T = TypeVar("T")
 KIND = "selector"

@@ -28,7 +28,7 @@ from fedcohort.learning import MLP, Quadratic, Softmax
 from fedcohort.server import AsDrawn, Redraw
 from fedcohort.server.aggregators import Plain
 from fedcohort.server.optimisers import Sgd
-from fedcohort.server.rounds import Setup
+from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation

@@ -16,19 +16,10 @@ from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
+from fedcohort.server.carrier import Block, Carrier, carry, require
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
-from fedcohort.server.rounds import (
-    Block,
-    Carrier,
-    Setup,
-    State,
-    carry,
-    choose,
-    context_of,
-    replayed,
-    require,
-    run_round,
-)
+from fedcohort.server.rounds import choose, context_of, replayed, run_round
+from fedcohort.server.state import Setup, State
 from fedcohort.simulation import Always, engine
 
 SIZES = np.arange(1, 13) * 10

@@ -16,17 +16,8 @@ from fedcohort.core.types import Array, Floats
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name
-from fedcohort.server.rounds import (
-    FLOAT_BYTES,
-    Answers,
-    Arrived,
-    Block,
-    Carrier,
-    Fold,
-    Sum,
-    Train,
-    blocks,
-)
+from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
+from fedcohort.server.rounds import FLOAT_BYTES
 
 BLOCK_BYTES = 2**28
 """Answers are folded in blocks of this size."""

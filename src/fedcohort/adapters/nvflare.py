@@ -19,7 +19,7 @@ from fedcohort.core.errors import TooFewClients
 from fedcohort.core.types import Array, Ints
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.rounds import Answers, Arrived, Train
+from fedcohort.server.carrier import Answers, Arrived, Train
 
 QUESTION = "fedcohort"
 """The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``.

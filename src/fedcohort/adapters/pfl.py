@@ -20,7 +20,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.rounds import Arrived, Fold, Sum, Train
+from fedcohort.server.carrier import Arrived, Fold, Sum, Train
 
 
 class PflCarrier(Loop):

@@ -18,18 +18,10 @@ from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.session import Session
+from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Train, blocks
 from fedcohort.server.gate import SPARE, Fault, Form
-from fedcohort.server.rounds import (
-    Answers,
-    Arrived,
-    Block,
-    Carrier,
-    Fold,
-    Selection,
-    Train,
-    blocks,
-    vector_bytes,
-)
+from fedcohort.server.rounds import vector_bytes
+from fedcohort.server.state import Selection
 
 log = logging.getLogger("flwr.fedcohort")
 

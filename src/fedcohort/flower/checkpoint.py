@@ -26,7 +26,8 @@ from fedcohort.server.checkpoint import (
     unpack_state,
 )
 from fedcohort.server.history import LOCK
-from fedcohort.server.rounds import Selection, Setup, State, replayed
+from fedcohort.server.rounds import replayed
+from fedcohort.server.state import Selection, Setup, State
 
 STATE, SELECTION = "flower-state", "flower-selection"
 PATIENCE = 5.0

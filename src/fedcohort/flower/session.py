@@ -29,7 +29,8 @@ from fedcohort.server import history
 from fedcohort.server.gate import Gate
 from fedcohort.server.history import History
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import Choosing, Selection, Setup, State, admit, vector_bytes
+from fedcohort.server.rounds import Choosing, admit, vector_bytes
+from fedcohort.server.state import Selection, Setup, State
 from fedcohort.trace import versions
 
 log = logging.getLogger("flwr.fedcohort")

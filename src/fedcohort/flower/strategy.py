@@ -38,18 +38,10 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Gate
-from fedcohort.server.rounds import (
-    Selection,
-    Setup,
-    Train,
-    Wanted,
-    carry,
-    choose,
-    context_of,
-    play,
-    require,
-)
+from fedcohort.server.rounds import choose, context_of, play
+from fedcohort.server.state import Selection, Setup
 
 log = logging.getLogger("flwr.fedcohort")
 EVALUATORS = ("nobody", "cohort", "everyone")

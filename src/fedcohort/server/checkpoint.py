@@ -19,7 +19,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.types import Array
-from fedcohort.server.rounds import Heard, Selection, Setup, State
+from fedcohort.server.state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]
 """A header of plain values, and arrays by name."""

@@ -17,17 +17,14 @@ law is found again by playing the scheme's conversation from the answers kept in
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+from collections.abc import Collection, Generator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.algorithms.base import Algorithm
-from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Ask, questions
 from fedcohort.core.design import Design
@@ -35,261 +32,27 @@ from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import fits
 from fedcohort.core.positions import ascending
-from fedcohort.core.scheme import RoundContext, Scheme, checked_latency, drawn
+from fedcohort.core.scheme import RoundContext, checked_latency, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.server import dropouts
-from fedcohort.server.aggregators import Aggregator, Plain
-from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
-from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
+from fedcohort.server.carrier import (
+    Answers,
+    Arrived,
+    Block,
+    Carrier,
+    Fold,
+    Sum,
+    Train,
+    Wanted,
+    carry,
+)
+from fedcohort.server.dropouts import Attendance
 from fedcohort.server.records import Record
+from fedcohort.server.state import Heard, Selection, Setup, State
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What does not change during a run."""
-
-    scheme: Scheme[Any]
-    seed: int
-    optimiser: Optimiser = field(default_factory=Sgd)
-    aggregator: Aggregator = field(default_factory=Plain)
-    dropouts: DropOutRule = field(default_factory=Redraw)
-    quorum: float = 0.0
-    """The share of the draws that must be answered; below it the round is void."""
-    algorithm: Algorithm = field(default_factory=LocalSgd)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """What a run knows between two rounds."""
-
-    round: int  # how many are over
-    federation: Federation
-    scheme: Any  # what the scheme remembers; None before its first question
-    theta: Floats  # (d,) the model
-    optimiser: OptimiserState
-    aggregator: Any
-    attendance: Attendance
-    algorithm: Mapping[str, Floats]  # what the server keeps for the local algorithm
-    counted: Ints  # (n,) the last round in which each client's answer counted; -1 for never
-
-    @classmethod
-    def first(cls, setup: Setup, federation: Federation, theta: Floats) -> State:
-        """Before the first round."""
-        n, dimension = len(federation), len(theta)
-        return cls(
-            0,
-            federation,
-            None,
-            theta,
-            setup.optimiser.start(dimension),
-            setup.aggregator.start(federation.importance, dimension),
-            Attendance.of(n),
-            setup.algorithm.start(dimension),
-            np.full(n, -1, dtype=np.int64),
-        )
-
-    def served(self, setup: Setup, theta: Floats) -> State:
-        """The same rounds with another server or another model: what these remember is gone."""
-        return replace(
-            State.first(setup, self.federation, theta),
-            round=self.round,
-            scheme=self.scheme,
-            attendance=self.attendance,
-            counted=self.counted,
-        )
-
-
-class Heard(NamedTuple):
-    """A question and its answers, as they came."""
-
-    ask: Ask
-    rows: Array
-
-
-class Answers(NamedTuple):
-    """What a carrier may give instead of plain rows: also what went over the wire."""
-
-    rows: Array
-    sent: Ints
-    """A client for every message that went out."""
-    heard: int
-    """How many answered."""
-    models: int | None = None
-    """How many copies of the model went out; None: one to whoever does not have it yet."""
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Who was chosen in a round, and how that came about.
-
-    Parameters
-    ----------
-    round
-        Which.
-    context
-        Who could take part.
-    cohort
-        The clients and their weights.
-    law
-        What the cohort was drawn from; None where there is none.
-    heard
-        The answers to the scheme's questions: from them the law is found again.
-    """
-
-    round: int
-    context: RoundContext
-    cohort: Cohort
-    law: Design | None = None
-    heard: tuple[Heard, ...] = ()
-
-    @property
-    def deserted(self) -> bool:
-        """Whether nobody was there to be chosen: not a draw of nobody."""
-        return self.context.available is not None and len(self.context.available) == 0
-
-
-class Train(NamedTuple):
-    """Invite these clients; `Arrived` is expected back."""
-
-    clients: Ints
-    cohort: Cohort
-    """What they are asked: the share of the data, what counts. Not everybody is a member."""
-    replacing: bool
-    """Whether they stand in for others."""
-
-
-class Arrived(NamedTuple):
-    """Who answered; their updates come when they are folded."""
-
-    clients: Ints
-    sent: Ints | None = None
-    """A client for every invitation that went out, where that is not everybody once."""
-    models: int | None = None
-    """As in `Answers`."""
-
-
-@dataclass(frozen=True, eq=False)
-class Settled:
-    """A round of which it is known who counts, and how much."""
-
-    selection: Selection
-    cohort: Cohort  # after drop-outs
-    attendance: Attendance
-    filled: float
-    void: bool
-    sent: Ints  # a client for every invitation
-    models: int | None  # copies of the model that went out
-
-
-class Fold(NamedTuple):
-    """Give the answers of these clients, block by block: an iterable of `Block` is expected."""
-
-    cohort: Cohort
-    listens: frozenset[str]
-    """Names of the signals that the scheme reads off the answers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The answers of some clients of a cohort."""
-
-    clients: Ints  # (b,) each once
-    updates: Array  # (b, d)
-    heard: Mapping[str, Array] = field(default_factory=dict)
-    """What the scheme listens to beside updates: rows (b, ...) by signal."""
-    payloads: Mapping[str, Array] = field(default_factory=dict)
-    """What the local algorithm sends: rows (b, d) by name."""
-    counted: Floats | None = None
-    """(b,) what mean updates counted for, where answers count per sample and that is known."""
-
-
-class Sum(NamedTuple):
-    """The answers of some clients, weighed by themselves and added up; nobody's own is seen."""
-
-    clients: Ints
-    total: Floats  # (d,) sum_i omega_i delta_i
-
-
-class Carrier:
-    """What brings questions and invitations to clients, and what it is able to do.
-
-    Class attributes
-    ----------------
-    name
-        As in an error sentence.
-    rows
-        Whether the server sees single answers; False for secure sums.
-    again
-        Whether more clients can be invited within a round.
-    payloads
-        Whether more than the model and its update can travel.
-    subsampling
-        Whether clients can be told to train on a share of their samples, and to count them.
-    """
-
-    name: ClassVar[str]
-    rows: ClassVar[bool] = True
-    again: ClassVar[bool] = True
-    payloads: ClassVar[bool] = True
-    subsampling: ClassVar[bool] = True
-
-    def ask(self, ask: Ask) -> Array | Answers:
-        """One row per client asked."""
-        raise BadInput(f"{self.name} cannot put questions to clients.")
-
-    def chosen(self, selection: Selection) -> None:
-        """Make a selection durable: nobody has been invited yet."""
-
-    def train(self, train: Train) -> Arrived:
-        """Invite clients."""
-        raise BadInput(f"{self.name} cannot invite clients within a round.")
-
-    def answers(self, fold: Fold) -> Iterable[Block | Sum]:
-        """What those who answered have sent."""
-        raise BadInput(f"{self.name} does not show single answers.")
-
-
-def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
-    """Refuse, before the first round, what a carrier cannot do."""
-    name, scheme = carrier.name, setup.scheme
-    if not carrier.rows:
-        listens = ", ".join(sorted(signal.name for signal in scheme.listens))
-        if listens:
-            raise BadInput(f"{name} keeps no single update: {scheme.name} listens to {listens}.")
-        if setup.aggregator.needs_rows:
-            raise BadInput(
-                f"{name} keeps no single update, which the aggregator '{setup.aggregator.name}' "
-                "needs; use 'plain'."
-            )
-        if setup.dropouts.needs_rows:
-            raise BadInput(
-                f"With {name} weights are fixed before training, so drop-outs cannot be made up "
-                f"for by '{setup.dropouts.name}'; use 'none'."
-            )
-    if not carrier.again and setup.dropouts.attempts:
-        raise BadInput(
-            f"{name} cannot invite replacements within a round: use the drop-out rule 'hajek' or "
-            f"'none' instead of '{setup.dropouts.name}'."
-        )
-    if scheme.subsampling and not carrier.subsampling:
-        raise BadInput(
-            f"{name} cannot have clients train on a share of their samples, which {scheme.name} "
-            "wants; use another scheme."
-        )
-    others = ", ".join(sorted(signal.name for signal in scheme.listens - {UPDATE}))
-    if others and not carrier.payloads:
-        raise BadInput(
-            f"{name} carries the model and its update only: {scheme.name} listens to {others}."
-        )
-    if not carrier.payloads and (setup.algorithm.payloads or setup.algorithm.stateful):
-        raise BadInput(
-            f"{name} carries the model and its update only, but the local algorithm "
-            f"'{setup.algorithm.name}' sends more; use 'sgd' or 'fedprox'."
-        )
 
 
 def context_of(
@@ -435,6 +198,19 @@ def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
 
 
 # -- training --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A round of which it is known who counts, and how much."""
+
+    selection: Selection
+    cohort: Cohort  # after drop-outs
+    attendance: Attendance
+    filled: float
+    void: bool
+    sent: Ints  # a client for every invitation
+    models: int | None  # copies of the model that went out
 
 
 def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train, Arrived, Settled]:
@@ -625,43 +401,12 @@ def _finite(replies: Replies) -> Replies:
     return Replies(kept, {name: rows[good][first] for name, rows in replies.signals.items()})
 
 
-# -- carrying --------------------------------------------------------------------------------
-
-Wanted: TypeAlias = Ask | Train | Fold
-
-
 def play(
     setup: Setup, state: State, selection: Selection, ledger: Ledger
 ) -> Generator[Wanted, Any, tuple[State, Record]]:
     """A round whose cohort is chosen: everything after the first durable point."""
     settled = yield from settle(setup, state, selection)
     return (yield from fold(setup, state, settled, ledger))
-
-
-def carry(
-    talk: Generator[Wanted, Any, T], carrier: Carrier, reply: Any = None, when: str = ""
-) -> T:
-    """Bring a conversation to its end; ``reply`` answers what it asked last.
-
-    ``when`` is what an error in asking is told with.
-    """
-    with contextlib.closing(talk):
-        while True:
-            try:
-                wanted = talk.send(reply)
-            except StopIteration as end:
-                return cast("T", end.value)
-            if isinstance(wanted, Ask):
-                try:
-                    reply = carrier.ask(wanted)
-                except Exception as error:
-                    if when:
-                        error.add_note(when)
-                    raise
-            elif isinstance(wanted, Train):
-                reply = carrier.train(wanted)
-            else:
-                reply = carrier.answers(wanted)
 
 
 def run_round(
@@ -680,10 +425,3 @@ def run_round(
         carrier.chosen(selection)
     after, record = carry(play(setup, state, selection, ledger), carrier)
     return after, replace(record, entries=ledger.since(number))
-
-
-def blocks(clients: Ints, row_bytes: int, most: int) -> Iterator[slice]:
-    """Which rows of a cohort to hold at a time, so that they fit into ``most`` bytes."""
-    step = max(1, most // max(1, row_bytes))
-    for start in range(0, len(clients), step):
-        yield slice(start, start + step)

@@ -25,25 +25,11 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import (
-    FLOAT_BYTES,
-    Arrived,
-    Block,
-    Carrier,
-    Fold,
-    Selection,
-    Setup,
-    State,
-    Train,
-    blocks,
-    context_of,
-    picture,
-    require,
-    run_round,
-    vector_bytes,
-)
+from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round, vector_bytes
+from fedcohort.server.state import Selection, Setup, State
 from fedcohort.simulation.availability import Availability
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
