@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedcohort.core.types import Floats
 from fedcohort.report.downsample import bucket_edges
-from fedcohort.report.measures import choosing
+from fedcohort.report.measures import Columns, by_scheme
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -18,25 +18,20 @@ if TYPE_CHECKING:
 
 def participation(comparison: Comparison) -> pd.DataFrame:
     """One row per scheme and client: in how many rounds it took part, mean over seeds."""
-    parts = []
-    for label in choosing(comparison):
-        traces = comparison.of(label)
+
+    def table(traces: Sequence[Trace]) -> Columns:
         counts = np.stack([trace.participation for trace in traces])  # (s, n)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "scheme": label,
-                    "client": names(traces[0]),
-                    "size": traces[0].sizes,
-                    "importance": traces[0].importance,
-                    "rounds": counts.mean(axis=0),
-                    "fewest": counts.min(axis=0),
-                    "most": counts.max(axis=0),
-                    "loss": np.mean([trace.client_losses for trace in traces], axis=0),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+        return {
+            "client": names(traces[0]),
+            "size": traces[0].sizes,
+            "importance": traces[0].importance,
+            "rounds": counts.mean(axis=0),
+            "fewest": counts.min(axis=0),
+            "most": counts.max(axis=0),
+            "loss": np.mean([trace.client_losses for trace in traces], axis=0),
+        }
+
+    return by_scheme(comparison, table)
 
 
 def names(trace: Trace) -> Sequence[str | int]:
@@ -52,20 +47,12 @@ def participation_histogram(comparison: Comparison, bins: int = 24) -> pd.DataFr
     top = max(int(trace.participation.max(initial=0)) for trace in comparison.traces)
     width = max(1, -(-(top + 1) // bins))  # whole rounds
     edges = np.arange(0, top + width + 1, width)
-    parts = []
-    for label in choosing(comparison):
-        counts = [np.histogram(trace.participation, edges)[0] for trace in comparison.of(label)]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "scheme": label,
-                    "from": edges[:-1],
-                    "to": edges[1:] - 1,
-                    "clients": np.mean(counts, axis=0),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+
+    def table(traces: Sequence[Trace]) -> Columns:
+        counts = [np.histogram(trace.participation, edges)[0] for trace in traces]
+        return {"from": edges[:-1], "to": edges[1:] - 1, "clients": np.mean(counts, axis=0)}
+
+    return by_scheme(comparison, table)
 
 
 def lorenz(comparison: Comparison, points: int = 101) -> pd.DataFrame:
@@ -75,17 +62,12 @@ def lorenz(comparison: Comparison, points: int = 101) -> pd.DataFrame:
     make every scheme look fairer than any of its runs.
     """
     grid = np.linspace(0, 1, points)
-    parts = []
-    for label in choosing(comparison):
-        curves = [
-            _lorenz(trace.participation.astype(np.float64), grid) for trace in comparison.of(label)
-        ]
-        parts.append(
-            pd.DataFrame(
-                {"scheme": label, "clients": grid, "participations": np.mean(curves, axis=0)}
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+
+    def table(traces: Sequence[Trace]) -> Columns:
+        curves = [_lorenz(trace.participation.astype(np.float64), grid) for trace in traces]
+        return {"clients": grid, "participations": np.mean(curves, axis=0)}
+
+    return by_scheme(comparison, table)
 
 
 def _lorenz(counts: Floats, grid: Floats) -> Floats:
@@ -142,27 +124,20 @@ def labels_over_rounds(comparison: Comparison) -> pd.DataFrame:
     ``coverage`` is the share of all classes that the cohort's clients hold. Empty where the
     task has no labels.
     """
-    parts = []
-    for label in choosing(comparison):
-        traces = [trace for trace in comparison.of(label) if trace.label_histograms.shape[1]]
-        if traces:
-            length = min(trace.rounds for trace in traces)
-            coverage = [
-                trace.classes[:length] / trace.label_histograms.shape[1] for trace in traces
-            ]
-            distance = [label_distance(trace)[:length] for trace in traces]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "scheme": label,
-                        "round": np.arange(1, length + 1),
-                        "coverage": np.mean(coverage, axis=0),
-                        "distance": _mean_of_finite(distance),
-                    }
-                )
-            )
-    columns = ["scheme", "round", "coverage", "distance"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+    def table(traces: Sequence[Trace]) -> Columns | None:
+        held = [trace for trace in traces if trace.label_histograms.shape[1]]
+        if not held:
+            return None
+        length = min(trace.rounds for trace in held)
+        coverage = [trace.classes[:length] / trace.label_histograms.shape[1] for trace in held]
+        return {
+            "round": np.arange(1, length + 1),
+            "coverage": np.mean(coverage, axis=0),
+            "distance": _mean_of_finite([label_distance(trace)[:length] for trace in held]),
+        }
+
+    return by_scheme(comparison, table, ("round", "coverage", "distance"))
 
 
 def _mean_of_finite(rows: Sequence[Floats]) -> Floats:
@@ -205,13 +180,9 @@ def held_labels(trace: Trace, most: int = 3) -> list[str]:
 def loss_quantiles(comparison: Comparison, points: int = 101) -> pd.DataFrame:
     """The losses of the clients under the last model, from best to worst, means over seeds."""
     grid = np.linspace(0, 1, points)
-    parts = []
-    for label in choosing(comparison):
-        curves = [np.quantile(trace.client_losses, grid) for trace in comparison.of(label)]
-        if not np.isfinite(curves).all():
-            continue
-        parts.append(
-            pd.DataFrame({"scheme": label, "clients": grid, "loss": np.mean(curves, axis=0)})
-        )
-    columns = ["scheme", "clients", "loss"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+    def table(traces: Sequence[Trace]) -> Columns | None:
+        loss = np.mean([np.quantile(trace.client_losses, grid) for trace in traces], axis=0)
+        return {"clients": grid, "loss": loss} if np.isfinite(loss).all() else None
+
+    return by_scheme(comparison, table, ("clients", "loss"))

@@ -5,7 +5,7 @@ The terminal, the page, the pictures for papers and the CSV files show the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from fedcohort.report.combine import APART, RUNS, parts
 from fedcohort.report.from_trace import scheme_of
 from fedcohort.report.measures import (
     ACCURACY,
+    Columns,
     Measure,
     best,
+    by_scheme,
     choosing,
     drawn,
     final,
@@ -200,27 +202,22 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
     Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes`` and
     ``seconds`` are what was spent until then, mean over seeds; evaluation is not counted.
     """
-    rows = []
-    for label in comparison.labels:
-        traces = comparison.of(label)
+
+    def table(traces: Sequence[Trace]) -> Columns:
         rounds, raw = stacked(traces, measure)
         shown = drawn(raw, line, measure)
         spent = rounds.astype(int) - 1
-        rows.append(
-            pd.DataFrame(
-                {
-                    "scheme": label,
-                    "round": rounds.astype(int),
-                    "mean": shown.mean(axis=0),
-                    "sd": shown.std(axis=0, ddof=1) if len(traces) > 1 else 0.0,
-                    "lowest": shown.min(axis=0),
-                    "highest": shown.max(axis=0),
-                    "bytes": np.mean([spent_bytes(trace)[spent] for trace in traces], axis=0),
-                    "seconds": np.mean([spent_seconds(trace)[spent] for trace in traces], axis=0),
-                }
-            )
-        )
-    return pd.concat(rows, ignore_index=True)
+        return {
+            "round": rounds.astype(int),
+            "mean": shown.mean(axis=0),
+            "sd": shown.std(axis=0, ddof=1) if len(traces) > 1 else 0.0,
+            "lowest": shown.min(axis=0),
+            "highest": shown.max(axis=0),
+            "bytes": np.mean([spent_bytes(trace)[spent] for trace in traces], axis=0),
+            "seconds": np.mean([spent_seconds(trace)[spent] for trace in traces], axis=0),
+        }
+
+    return by_scheme(comparison, table, labels=comparison.labels)
 
 
 def spent_bytes(trace: Trace) -> Floats:
@@ -274,23 +271,27 @@ def answers(comparison: Comparison) -> pd.DataFrame:
     there is a column of its own for every reason.
     """
     reasons = list(dict.fromkeys(name for trace in comparison.traces for name in trace.faults))
-    tables = []
-    for label in choosing(comparison):
-        traces = comparison.of(label)
+
+    def table(traces: Sequence[Trace]) -> Columns:
         length = min(trace.rounds for trace in traces)
-        none = np.zeros(max(trace.rounds for trace in traces))
-        columns: dict[str, list[Any]] = {
-            "invited": [trace.invited for trace in traces],
-            "counted": [trace.distinct for trace in traces],
-            "answered": [trace.filled for trace in traces],
-            "void": [trace.void for trace in traces],
-            "rejected": [sum(trace.faults.values(), 0 * trace.filled) for trace in traces],
-            **{name: [trace.faults.get(name, none) for trace in traces] for name in reasons},
+
+        def mean(get: Callable[[Trace], Any]) -> Floats:
+            return np.asarray(np.mean([get(trace)[:length] for trace in traces], axis=0))
+
+        def rejected(reason: str) -> Floats:
+            return mean(lambda trace: trace.faults.get(reason, 0 * trace.filled))
+
+        return {
+            "round": np.arange(1, length + 1),
+            "invited": mean(lambda trace: trace.invited),
+            "counted": mean(lambda trace: trace.distinct),
+            "answered": mean(lambda trace: trace.filled),
+            "void": mean(lambda trace: trace.void),
+            "rejected": mean(lambda trace: sum(trace.faults.values(), 0 * trace.filled)),
+            **{reason: rejected(reason) for reason in reasons},
         }
-        means = {k: np.mean([row[:length] for row in v], axis=0) for k, v in columns.items()}
-        rounds = np.arange(1, length + 1)
-        tables.append(pd.DataFrame({"scheme": label, "round": rounds, **means}))
-    out = pd.concat(tables, ignore_index=True)
+
+    out = by_scheme(comparison, table)
     usual = (out["answered"] == 1) & (out["void"] == 0) & (out["rejected"] == 0)
     return out[:0] if usual.all() else out
 

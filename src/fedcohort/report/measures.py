@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.types import Floats
@@ -113,6 +114,31 @@ def choosing(comparison: Comparison) -> tuple[str, ...]:
         if any(len(trace.cohort_clients) for trace in comparison.of(label))
     )
     return labels or comparison.labels
+
+
+Columns = Mapping[str, Any]
+"""A table by the names of its columns."""
+
+
+def by_scheme(
+    comparison: Comparison,
+    table: Callable[[Sequence[Trace]], Columns | None],
+    columns: Sequence[str] = (),
+    labels: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """The table of every scheme that has one, below one another, its name in the first column.
+
+    ``labels`` are those in whose runs anybody took part, by default; ``columns`` are those of a
+    table without a row.
+    """
+    found = []
+    for label in choosing(comparison) if labels is None else labels:
+        own = table(comparison.of(label))
+        if own is not None:
+            found.append(pd.DataFrame({"scheme": label, **own}))
+    return (
+        pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["scheme", *columns])
+    )
 
 
 def numbered(comparison: Comparison) -> list[tuple[int, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.types import Floats
 from fedcohort.report.clients import names
 from fedcohort.report.from_trace import law_of
-from fedcohort.report.measures import choosing
+from fedcohort.report.measures import Columns, by_scheme, choosing
 from fedcohort.theory.moments import Moments, moments
 
 if TYPE_CHECKING:
@@ -78,21 +78,18 @@ def _theory(law: Design | None, importance: Floats) -> dict[str, float]:
 
 def client_weights(comparison: Comparison) -> pd.DataFrame:
     """One row per scheme and client: importance, mean weight and its standard error, variance."""
-    parts = []
-    for label in choosing(comparison):
-        traces = comparison.of(label)
+
+    def table(traces: Sequence[Trace]) -> Columns:
         mean, variance = weight_matrix_moments(traces)
-        rounds = sum(trace.rounds for trace in traces)
         law = law_of(traces[0])
-        columns: dict[str, Any] = {
-            "scheme": label,
+        return {
             "client": names(traces[0]),
             "importance": traces[0].importance,
             "mean": mean,
-            "mean_error": np.sqrt(variance / rounds),
+            "mean_error": np.sqrt(variance / sum(trace.rounds for trace in traces)),
             "variance": variance,
             "mean_theory": np.nan if law is None else law.mean(),
             "variance_theory": np.nan if law is None else law.variance(),
         }
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+
+    return by_scheme(comparison, table)
