@@ -52,8 +52,8 @@ class Problem:
     importance: str | ArrayLike = "size"
 
     def _parts(self) -> tuple[Prepared, Prepared]:
-        divide = PARTITIONS.build(self.partition, **self.partition_options)
-        return divide, MODELS.build(self.model, **self.model_options)
+        model = MODELS.build(self.model, **self.model_options)
+        return PARTITIONS.build(self.partition, **self.partition_options), model
 
     def task(self) -> Task:
         """Load, divide and set up the model."""
