@@ -80,7 +80,7 @@ class Fresh(Optimiser):
         return theta + self.eta_g * np.sign(direction), inertia
 ''',
         "eta_g=0.25",
-        "--server",
+        "--optimiser",
     ),
     "availability model": New(
         "availability model",
@@ -254,7 +254,7 @@ def problem(kind: str, word: str) -> fedcohort.Problem:
 
 def simulated(kind: str, word: str) -> fedcohort.Trace:
     argument = {
-        "optimiser": "server", "availability model": "availability", "algorithm": "algorithm",
+        "optimiser": "optimiser", "availability model": "availability", "algorithm": "algorithm",
     }.get(kind)  # fmt: skip
     options = {argument: word} if argument else {}
     scheme = word if kind == "scheme" else "md:m=3"
