@@ -163,7 +163,9 @@ class Sampling(Scheme[NoState]):
     name: ClassVar[str] = "sampling"
     paper: ClassVar[Citation] = PAPER
 
-    def select(self, state: NoState, federation: Federation, moment: Moment, rng: Any) -> Cohort:
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
         return Cohort.equal(federation.present, data_rate=0.5)
 
 
