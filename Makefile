@@ -33,7 +33,7 @@ test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: R
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity'
 
-test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; about an hour
+test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; takes long
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m parity tests/flower
 
 # Each framework in an environment of its own; FedLab without torchvision, which has no build for
