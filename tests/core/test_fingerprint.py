@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -233,3 +233,15 @@ def test_two_classes_of_one_name() -> None:
         return Same()
 
     assert digest(made(True)) == digest(made(True)) != digest(made(False))
+
+
+def test_what_a_dataclass_sets_after_its_fields_counts() -> None:
+    @dataclass
+    class Made:
+        seed: InitVar[int]
+
+        def __post_init__(self, seed: int) -> None:
+            self.w = seed * 10
+
+    assert digest(Made(1)) != digest(Made(2))
+    assert digest(Made(1)) == digest(Made(1))

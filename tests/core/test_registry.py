@@ -214,6 +214,16 @@ def test_a_setting_may_be_a_part() -> None:
 
 
 @pytest.mark.usefixtures("guessing")
+def test_a_setting_that_is_a_part_comes_from_no_file_where_nobody_typed_it(tmp_path: Path) -> None:
+    evil = tmp_path / "evil.py"
+    evil.write_text("raise SystemExit('this ran')\n")
+    with pytest.raises(BadInput):
+        AGGREGATORS.build("guessing", files=False, guess=str(evil))
+    with pytest.raises(BadInput):
+        AGGREGATORS.build(f"guessing:guess=[{evil}]", files=False)
+
+
+@pytest.mark.usefixtures("guessing")
 @given(label=st.text(st.characters(codec="ascii", exclude_characters="[]"), max_size=8))
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_any_text_can_be_written(label: str) -> None:

@@ -216,6 +216,7 @@ fingerprint(), or name the attribute in 'caches' if it decides nothing.
             return True
         if is_dataclass(value):
             parts = {field.name: getattr(value, field.name) for field in fields(value)}
+            parts |= attributes(value) if hasattr(value, "__dict__") else {}
         elif hasattr(value, "__dict__") and type(value).__basicsize__ <= _Plain.__basicsize__:
             parts = attributes(value)
         else:

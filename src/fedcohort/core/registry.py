@@ -142,15 +142,15 @@ class Kind(Mapping[str, Any], Generic[T]):
         told = {key: v for key, v in (otherwise or {}).items() if key in declared}
         for key, text in texts.items():
             told[key] = _read(key, text, declared.get(key), self.name_of(part), files)
-        return self._with_settings(part, declared, told | settings)
+        return self._with_settings(part, declared, told | settings, files)
 
     def _with_settings(
-        self, part: Any, declared: Mapping[str, Setting], settings: dict[str, Any]
+        self, part: Any, declared: Mapping[str, Setting], settings: dict[str, Any], files: bool
     ) -> T:
         for key in settings.keys() & declared.keys():
             constraint = declared[key].constraint
             if isinstance(constraint, PartOf) and isinstance(settings[key], str):
-                settings[key] = constraint.parse(settings[key])
+                settings[key] = constraint.kind.build(settings[key], files=files)
         if self._built is not Prepared:
             return part.build(**settings)  # type: ignore[no-any-return]
         name = self.name_of(part)

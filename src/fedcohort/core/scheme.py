@@ -111,6 +111,8 @@ class Scheme(Checked, ABC, Generic[S]):
         The signals it may ask for.
     listens
         The signals it reads off training replies, at no extra message.
+    counts_samples
+        Whether answers count once per sample (``per_sample`` of its cohorts).
     subsampling
         Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
     State
@@ -123,6 +125,7 @@ class Scheme(Checked, ABC, Generic[S]):
     asks: ClassVar[frozenset[Signal]] = frozenset()
     listens: ClassVar[frozenset[Signal]] = frozenset()
     subsampling: ClassVar[bool] = False
+    counts_samples: ClassVar[bool] = False
     State: ClassVar[type] = NoState
 
     def start(self, federation: Federation, rng: Any) -> S | Conversation[S]:

@@ -63,7 +63,12 @@ class FlowerCarrier(Carrier):
     ) -> None:
         self.session, self.config, self.timeout = session, config, timeout
         self.largest, self.per_draw = largest, per_draw
-        self.listens = {s.name for s in session.setup.scheme.listens if s != UPDATE}
+        sizes = {"parameters": session.layout.dimension}
+        self.listens = {
+            s.name: Form({s.name: s.row_shape(sizes)}, s.lowest, s.highest)
+            for s in session.setup.scheme.listens
+            if s != UPDATE
+        }
         algorithm, kept = session.setup.algorithm, session.state.algorithm
         self.algorithm = word_of(algorithm)
         self.payloads_form = Form(
@@ -97,6 +102,7 @@ class FlowerCarrier(Carrier):
                 letters, found = self._exchange(ask, missing)
                 sent.append(np.array([letter.client for letter in letters], dtype=np.int64))
                 rows |= found
+                self._lost()
         rows = self.session.gate.alike(rows)
         self._answers |= {keys[client]: row for client, row in rows.items()}
         self.silent |= {ids[c] for c in clients if c not in rows}
@@ -208,16 +214,21 @@ class FlowerCarrier(Carrier):
     ) -> Arrived:
         """Who answered well; who has lost the model since it was asked about it is sent it."""
         good, sent = self._admit(letters, replies), list(letters)
-        said = self.session.gate.errors
-        lost = [c for c in said if c in self._holders and wire.NO_MODEL in said[c]]
+        lost = self._lost()
         if lost:
-            self._holders -= set(lost)
             again = self.invitations(train._replace(clients=np.array(sorted(lost))))
             good += self._admit(again, self._send(again, self.timeout))
             sent += again
         models, self._models = self._models, 0
         clients = np.array([letter.client for letter in sent], dtype=np.int64)
-        return Arrived(np.unique(np.array(good, dtype=np.int64)), clients, models)
+        return Arrived(np.unique(np.array(good, dtype=np.int64)), clients, models, len(good))
+
+    def _lost(self) -> list[int]:
+        """Those who complain that they no longer have the model: they are sent it again."""
+        said = self.session.gate.errors
+        lost = [c for c in said if c in self._holders and wire.NO_MODEL in said[c]]
+        self._holders -= set(lost)
+        return lost
 
     def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
@@ -239,7 +250,7 @@ class FlowerCarrier(Carrier):
 
     def _fault(self, report: Admitted, change: Array) -> Fault | None:
         """What only a look at the model, or at the scheme, can tell."""
-        if change.size and not np.abs(change).max() <= self.largest:
+        if change.size and not -self.largest <= change.min() <= change.max() <= self.largest:
             return Fault.OUT_OF_RANGE
         try:
             fault = self.payloads_form.fault(_payloads(report.message))
@@ -251,8 +262,15 @@ class FlowerCarrier(Carrier):
             found = wire.from_record(report.message.content.array_records[wire.ANSWER])
         except (KeyError, wire.Malformed):
             return Fault.WRONG_KEYS
-        if Form(dict.fromkeys(self.listens)).fault(found):
+        if set(found) != set(self.listens):
             return Fault.WRONG_KEYS
+        for name, form in self.listens.items():
+            fault = form.fault({name: found[name]})
+            like = next(iter(self.heard.values()), found)[name].shape
+            if fault is None and found[name].shape != like:
+                fault = Fault.WRONG_SHAPE
+            if fault is not None:
+                return fault
         self.heard.setdefault(report.client, found)
         return None
 

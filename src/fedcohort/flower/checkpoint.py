@@ -10,7 +10,7 @@ reports; see `fedcohort.server.history`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,8 @@ class Folder:
             yield
 
     def _states(self) -> list[Path]:
-        return sorted(self.path.glob("state-*.npz"))
+        found = self.path.glob("state-*.npz")
+        return sorted(found, key=lambda path: (len(path.name), path.name))  # by number
 
     @property
     def holds_run(self) -> bool:
@@ -72,10 +73,17 @@ class Folder:
         header |= {"kind": SELECTION, "entries": [list(entry) for entry in entries]}
         store.save(self.path / "selection.npz", header, arrays)
 
-    def finished(self, setup: Setup, state: State) -> None:
-        """Write down a state; two are kept."""
+    def finished(
+        self, setup: Setup, state: State, facts: Mapping[str, Any], entries: Sequence[Entry] = ()
+    ) -> None:
+        """Write down a state; two are kept.
+
+        ``facts`` must be the same when the run goes on, ``entries`` are what the coming round has
+        cost so far.
+        """
         header, arrays = pack_state(setup, state)
-        store.save(self.path / f"state-{state.round:06d}.npz", {"kind": STATE, **header}, arrays)
+        header |= {"kind": STATE, "facts": dict(facts), "entries": [list(each) for each in entries]}
+        store.save(self.path / f"state-{state.round:06d}.npz", header, arrays)
         for old in self._states()[:-2]:
             old.unlink()
 
@@ -87,12 +95,14 @@ class Folder:
         """The newest state, and the cohort that was chosen on it, if one was."""
         path = self._states()[-1]
         try:
-            state = unpack_state(setup, *store.load(path, STATE))
+            header, arrays = store.load(path, STATE)
+            state = unpack_state(setup, header, arrays)
+            spent = [Entry(*entry) for entry in header["entries"]]
             if not (self.path / "selection.npz").is_file():
-                return state, None, []
+                return state, None, spent
             header, arrays = store.load(self.path / "selection.npz", SELECTION)
             if header["round"] != state.round:
-                return state, None, []
+                return state, None, spent
             selection = unpack_selection(setup.scheme, header, arrays)
             entries = [Entry(*entry) for entry in header["entries"]]
         except (KeyError, TypeError, AttributeError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,8 @@ class Population:
     sizes: dict[Hashable, int] = field(default_factory=dict)
     offers: dict[Hashable, frozenset[str]] = field(default_factory=dict)
     """What clients have said that they can tell; those of another make say nothing."""
+    key_type: type | None = None
+    """Of the keys of this run: that of most of the first who came."""
     _strangers: dict[int, int] = field(default_factory=dict)  # node: how often it failed to answer
 
     def wait(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
@@ -161,9 +164,13 @@ class Population:
         answered = {new[report.client] for report in heard}
         for node in set(new) - answered:
             self._strangers[node] = self._strangers.get(node, 0) + 1
+        own = {r.client: _key(r) for r in heard}
+        keys = {c: names.get(new[c], "") if self.identity == "name" else own[c] for c in own}
+        if self.key_type is None and keys:
+            kinds = Counter(type(key) for key in keys.values() if key not in ("", None))
+            self.key_type = kinds.most_common(1)[0][0] if kinds else None
         for report in heard:
-            node = new[report.client]
-            key = names.get(node, "") if self.identity == "name" else _key(report)
+            node, key = new[report.client], keys[report.client]
             if wants_size and report.arrays["size"].dtype.kind not in "iu":
                 self.gate.counts[Fault.WRONG_TYPE] += 1
             elif self._enter(key, node):
@@ -179,7 +186,7 @@ class Population:
     def _enter(self, key: Hashable, node: int) -> bool:
         """Note a client; of two nodes with one key the one that came first is kept."""
         closed = isinstance(self.importance, Mapping) and key not in self.importance
-        alien = any(type(key) is not type(other) for other in self.nodes)
+        alien = self.key_type is not None and type(key) is not self.key_type
         if key in ("", None) or closed or alien or key in self.nodes:
             self.gate.counts[Fault.TWICE if key in self.nodes else Fault.OUT_OF_RANGE] += 1
             self._strangers[node] = ATTEMPTS

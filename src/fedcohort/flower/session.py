@@ -128,7 +128,7 @@ class Session:
         self._booked = len(self.ledger.entries)
         if self.folder is not None and self.history is not None:
             self.history.append(record)
-            self.folder.finished(self.setup, after)
+            self.folder.finished(self.setup, after, self._agreed)
         return new
 
     # -- the clients -------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Session:
             return
         if self.folder is not None and self.history is not None:
             self.history.settings(self._facts(state.federation))
-            self.folder.finished(self.setup, state)
+            self.folder.finished(self.setup, state, self._agreed, self.ledger.since(self._booked))
         self.state = state
 
     def _facts(self, federation: Federation) -> Mapping[str, Any]:
@@ -202,6 +202,18 @@ class Session:
             "sizes": federation.sizes,
             "importance": federation.importance,
             **self.facts,
+        }
+
+    @property
+    def _agreed(self) -> dict[str, Any]:
+        """What must be the same when a run goes on."""
+        setup, importance = self.setup, self.population.importance
+        return {
+            "the optimiser": setup.optimiser.spec,
+            "the aggregator": setup.aggregator.spec,
+            "the local algorithm": setup.algorithm.spec,
+            "importance": importance if isinstance(importance, str) else "given",
+            "a seed that was": "given" if self.repeatable else "drawn",
         }
 
     def newly_come(self) -> list[Any]:
@@ -290,16 +302,23 @@ class Session:
             raise BadInput(
                 f"'{path}' holds a run of {described(told)}; this is {scheme}. Use another folder."
             )
-        if told["algorithm"] != self.setup.algorithm.spec:
+        for what, now in self._agreed.items():
+            if told["facts"].get(what) != now:
+                raise BadInput(
+                    f"'{path}' holds a run with {what} {told['facts'].get(what)}; this is {now}. "
+                    "Use another folder."
+                )
+        if self.repeatable and int(told["seed"]) != self.setup.seed:
             raise BadInput(
-                f"'{path}' holds a run with the local algorithm {told['algorithm']}; this is "
-                f"{self.setup.algorithm.spec}. Use another folder."
+                f"'{path}' holds a run with the seed {told['seed']}; this is {self.setup.seed}. "
+                "Use another folder, or leave out the seed."
             )
         self.setup = replace(self.setup, seed=int(told["seed"]))
         state, self.selection, entries = self.folder.load(self.setup)
         if state.theta.shape != (self.layout.dimension,):
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
         self.state = state
+        self.population.key_type = type(state.federation.ids[0])
         if history.is_history(path):
             for record in history.read(path)[1]:
                 self.ledger.entries += record.entries if record.round < state.round else ()

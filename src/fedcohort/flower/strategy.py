@@ -314,9 +314,11 @@ class CohortStrategy(Strategy):
             talk = choose(session.setup, session.state, context, session.ledger)
             try:
                 state, selection = carry(talk, carrier)
-            except BadInput:
+            except (BadInput, TooFewClients) as error:
                 new = carrier.silent - left_out
-                if not new:
+                here = self._available(left_out | new)
+                nobody = here is not None and len(here) == 0
+                if not new or (nobody and isinstance(error, TooFewClients)):
                     raise
                 left_out |= new
                 log.warning("\t├──> without %d clients that do not answer", len(left_out))

@@ -112,6 +112,7 @@ class FedSampling(Scheme[Answers]):
 
     name: ClassVar[str] = "fedsampling"
     subsampling: ClassVar[bool] = True
+    counts_samples: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
         "Qi, Wu, Lyu, Huang, Xie",
         "FedSampling: A Better Sampling Strategy for Federated Learning",

@@ -131,6 +131,12 @@ class _Account:
     surprise: Floats | None = None  # (d,) sum_i omega_i (delta_i - y_i) so far
 
 
+NO_MEMORY = (
+    "The memory estimator keeps the update of a client, but here a client sends the sum over its "
+    "samples of the round; use the plain estimator."
+)
+
+
 @dataclass(frozen=True)
 class Memory(Aggregator):
     """sum_i p_i y_i + sum_{i in S} omega_i (delta_i - y_i), y_i = the last update of client i.
@@ -170,10 +176,7 @@ class Memory(Aggregator):
         self, memory: MemoryState, cohort: Cohort, importance: Floats | None = None
     ) -> _Account:
         if cohort.per_sample:
-            raise BadInput(
-                "The memory estimator keeps the update of a client, but here a client sends the "
-                "sum over its samples of the round; use the plain estimator."
-            )
+            raise BadInput(NO_MEMORY)
         expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
         return _Account(memory, expected)
 

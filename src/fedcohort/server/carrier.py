@@ -15,6 +15,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server.aggregators import NO_MEMORY, Memory
 from fedcohort.server.state import Selection, Setup
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class Arrived(NamedTuple):
     """A client for every invitation that went out, where that is not everybody once."""
     models: int | None = None
     """As in `Answers`."""
+    heard: int | None = None
+    """How many good answers came, where a client may send several; None: one of each."""
 
 
 class Fold(NamedTuple):
@@ -123,6 +126,8 @@ class Carrier:
 def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
     """Refuse, before the first round, what a carrier cannot do."""
     name, scheme = carrier.name, setup.scheme
+    if scheme.counts_samples and isinstance(setup.aggregator, Memory):
+        raise BadInput(NO_MEMORY)
     if not carrier.rows:
         listens = ", ".join(sorted(signal.name for signal in scheme.listens))
         if listens:

@@ -211,6 +211,7 @@ class Settled:
     void: bool
     sent: Ints  # a client for every invitation
     models: int | None  # copies of the model that went out
+    heard: int | None  # answers that came, where that is not one of each client
 
 
 def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train, Arrived, Settled]:
@@ -220,12 +221,15 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
     talk = dropouts.settle(setup.dropouts, cohort, law, state.attendance, rng)
     sent: list[Ints] = []
     models: int | None = None
+    heard: int | None = None
     clients = next(talk)
     while True:
         arrived = yield Train(clients, cohort, bool(sent))
         sent.append(clients if arrived.sent is None else arrived.sent)
         if arrived.models is not None:
             models = (models or 0) + arrived.models
+        if arrived.heard is not None:
+            heard = (heard or 0) + arrived.heard
         try:
             clients = talk.send(arrived.clients)
         except StopIteration as end:
@@ -233,7 +237,8 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
             break
     void = selection.deserted or ended.void(setup.quorum)
     everybody = np.concatenate(sent)
-    return Settled(selection, ended.cohort, ended.attendance, ended.filled, void, everybody, models)
+    cohort, attendance, filled = ended
+    return Settled(selection, cohort, attendance, filled, void, everybody, models, heard)
 
 
 def fold(
@@ -265,7 +270,7 @@ def fold(
         state.round,
         settled.sent,
         setup.scheme.listens,
-        len(cohort),
+        len(cohort) if settled.heard is None else settled.heard,
         payload_bytes + pile.row_bytes,
         settled.models,
     )

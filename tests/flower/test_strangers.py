@@ -1,0 +1,162 @@
+"""What a client sends can end nothing but its own report; what a folder holds is not mixed up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort.core.errors import BadInput
+from fedcohort.server.gate import Fault
+
+pytest.importorskip("flwr")
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message
+
+from fedcohort import flower
+from fedcohort.flower import wire
+from helpers.flower_play import QUICK, Coming, Hostile, N, app, play
+
+
+def listened(row: np.ndarray):
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content[wire.ANSWER] = wire.to_record({"loss": row})
+        return reply
+
+    return lie
+
+
+@pytest.mark.parametrize("row", [np.zeros(2), np.zeros(1), np.zeros(0), np.array(np.nan)])
+def test_a_listened_signal_of_another_shape_is_one_bad_report(row, tmp_path) -> None:
+    name = "rpow-d:m=4,d=8"
+    for _ in range(2):  # and so it is after a restart
+        strategy, theta = play(Hostile(listened(row)), name, quorum=0.0, folder=tmp_path)
+        assert np.isfinite(theta).all()
+    fresh, _ = play(Hostile(listened(row)), name, quorum=0.0)
+    assert fresh.gate.counts[Fault.WRONG_SHAPE] + fresh.gate.counts[Fault.NOT_FINITE] > 0
+    assert strategy.cohorts == []  # the run was over
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+def test_the_smallest_integer_is_not_believed(kind) -> None:
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content[wire.CHANGE] = wire.to_record({"theta": np.full(2, np.iinfo(kind).min, kind)})
+        return reply
+
+    strategy, theta = play(Hostile(lie), "full")
+    assert np.abs(theta).max() < 10
+    assert strategy.gate.counts[Fault.OUT_OF_RANGE] > 0
+
+
+def npy(header: str) -> Array:
+    text = header.encode()
+    data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 16
+    return Array("<f8", (2,), "numpy.ndarray", data)
+
+
+HEADERS = {
+    "empty descr": "{'descr': (), 'fortran_order': False, 'shape': (2,)}",
+    "deep": "{'descr':'<f8','fortran_order':False,'shape':(" + "-" * 5000 + "1,)}",
+    "open": "[" * 9000,
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_crafted_header_is_one_bad_report(name: str) -> None:
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content[wire.CHANGE] = ArrayRecord({"theta": npy(HEADERS[name])})
+        return reply
+
+    strategy, theta = play(Hostile(lie), "full")
+    assert np.isfinite(theta).all()
+    assert strategy.gate.counts[Fault.WRONG_TYPE] > 0
+
+
+def test_a_key_of_another_type_locks_nobody_out() -> None:
+    def config(number: int):
+        return {"client-key": "x"} if number == 3 else {}
+
+    for _ in range(4):  # node ids are random: any order
+        grid = flower.InProcessGrid(app(), N, node_config=config)
+        strategy, _ = play(grid, "full", clients=N - 1)
+        assert strategy.session.state.federation.ids == tuple(i for i in range(N) if i != 3)
+
+
+def test_two_silent_candidates_do_not_end_the_run() -> None:
+    class Shy(flower.InProcessGrid):
+        def deliver(self, message: Message) -> Message | None:
+            asked = wire.config_of(message)
+            if asked.get(wire.SIGNAL) == "loss" and asked.get(wire.ROUND) == 2 and self.shy():
+                return None
+            return super().deliver(message)
+
+        turns = 0
+
+        def shy(self) -> bool:
+            self.turns += 1
+            return self.turns <= 4  # two candidates, asked twice
+
+    strategy, _ = play(Shy(app(), N), "pow-d:m=1,d=2", quorum=0.0)
+    assert len(strategy.cohorts) == 4
+    assert all(len(cohort) == 1 for cohort in strategy.cohorts)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "says"),
+    [
+        ({"optimiser": "adam"}, {"optimiser": "sgd"}, "the optimiser adam"),
+        ({"aggregator": "memory"}, {"aggregator": "plain"}, "the aggregator memory"),
+        ({"aggregator": "plain"}, {"aggregator": "memory"}, "the aggregator plain"),
+        ({"seed": 3}, {"seed": 4}, "the seed 3"),
+        ({"seed": None}, {"seed": 7}, "a seed that was drawn"),
+        ({"importance": "equal"}, {"importance": "size"}, "importance equal"),
+    ],
+)
+def test_a_folder_is_not_continued_with_another_server(first, then, says, tmp_path) -> None:
+    play(flower.InProcessGrid(app(), N), "md:m=3", rounds=2, folder=tmp_path, **first)
+    with pytest.raises(BadInput, match=f"holds a run with {says}"):
+        play(flower.InProcessGrid(app(), N), "md:m=3", rounds=4, folder=tmp_path, **then)
+
+
+def test_what_was_asked_before_a_crash_stays_in_the_ledger(tmp_path, monkeypatch) -> None:
+    from fedcohort.flower.checkpoint import Folder
+
+    def dies(*_) -> None:
+        raise KeyboardInterrupt
+
+    scheme = "optimal:m=3"
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "chosen", dies)
+        with pytest.raises(KeyboardInterrupt):
+            play(flower.InProcessGrid(app(), N), scheme, rounds=2, folder=tmp_path)
+    again, _ = play(flower.InProcessGrid(app(), N), scheme, rounds=2, folder=tmp_path)
+    assert again.ledger.by_purpose()["greeting"].messages == 4 * N  # of both servers
+
+
+def test_answers_of_several_draws_are_booked_each() -> None:
+    strategy, _ = play(flower.InProcessGrid(app(), N), "md:m=12", per_draw=True)
+    cost = strategy.ledger.by_purpose()["training"]
+    assert cost.messages == 2 * 12 * 4
+    assert cost.bytes_up == 12 * 4 * 2 * 8
+
+
+def test_states_are_sorted_by_number(tmp_path) -> None:
+    from fedcohort.flower.checkpoint import Folder
+
+    for number in (999_999, 1_000_000):
+        (tmp_path / f"state-{number:06d}.npz").touch()
+    assert Folder(tmp_path)._states()[-1].name == "state-1000000.npz"
+
+
+def test_newcomers_with_another_kind_of_key_do_not_end_a_run() -> None:
+    def config(number: int):
+        return {"client-key": "x"} if number == N else {}
+
+    grid = Coming(app(), N + 1, node_config=config)
+    grid.hidden = {N}
+    strategy = flower.CohortStrategy("md:m=2", clients=N, seed=3, limits=QUICK)
+    arrays = flower.first_model(fedcohort.learning.Quadratic(np.zeros((N, 2))), 3)
+    list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
+    strategy.aggregate_train(1, [])
+    grid.hidden = set(range(N))
+    list(strategy.configure_train(2, arrays, ConfigRecord(), grid))
+    assert strategy.session.state.federation.ids == tuple(range(N))
