@@ -38,7 +38,9 @@ class FlowerClient(Client):
         self, local: Any, message: Message, context: Context, app: CohortClientApp
     ) -> None:
         self.local = local
-        self.work = replace(Work.of(message), _rules=lambda work: self.training.rule(work))
+        self.work = Work.of(message)
+        if wire.ALGORITHM in self.work.config:  # plain SGD needs no rule
+            self.work = replace(self.work, _rules=lambda work: self.training.rule(work))
         self._message, self._context, self._app = message, context, app
         self._questions = 0
         self._change: Model | None = None
