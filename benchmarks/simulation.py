@@ -72,8 +72,8 @@ def workloads() -> dict[str, tuple[MLP | Softmax, LocalWork]]:
     }
 
 
-def generators(clients: np.ndarray, context: int) -> list[np.random.Generator]:
-    return [np.random.Generator(np.random.Philox([context, int(i)])) for i in clients]
+def generators(clients: np.ndarray, moment: int) -> list[np.random.Generator]:
+    return [np.random.Generator(np.random.Philox([moment, int(i)])) for i in clients]
 
 
 class Fast:
@@ -87,8 +87,8 @@ class Fast:
             clients = np.arange(first, first + COHORT)
             task.updates(task.initial(0), clients, work, generators(clients, 0))
 
-    def train(self, theta: np.ndarray, clients: np.ndarray, context: int) -> np.ndarray:
-        moved = self.task.updates(theta, clients, self.work, generators(clients, context))
+    def train(self, theta: np.ndarray, clients: np.ndarray, moment: int) -> np.ndarray:
+        moved = self.task.updates(theta, clients, self.work, generators(clients, moment))
         return theta + moved.mean(axis=0)
 
     def evaluate(self, thetas: np.ndarray) -> float:
@@ -100,9 +100,9 @@ class Plain(Fast):
 
     name = "plain numpy loop"
 
-    def train(self, theta: np.ndarray, clients: np.ndarray, context: int) -> np.ndarray:
+    def train(self, theta: np.ndarray, clients: np.ndarray, moment: int) -> np.ndarray:
         total, single = np.zeros_like(theta, dtype=np.float32), theta.astype(np.float32)
-        for client, rng in zip(clients, generators(clients, context), strict=True):
+        for client, rng in zip(clients, generators(clients, moment), strict=True):
             samples = self.task.data.samples(self.task.data.part(int(client)))
             total += plain.update(self.task.model, single, *samples, self.work, rng)
         return theta + total / len(clients)
@@ -137,7 +137,7 @@ class Torch:
         flat = self.torch.from_numpy(theta.astype(np.float32))
         self.torch.nn.utils.vector_to_parameters(flat, self.model.parameters())
 
-    def train(self, theta: np.ndarray, clients: np.ndarray, context: int) -> np.ndarray:
+    def train(self, theta: np.ndarray, clients: np.ndarray, moment: int) -> np.ndarray:
         torch, batch = self.torch, self.work.batch or 0
         total = np.zeros_like(theta)
         for client in clients:
@@ -186,17 +186,17 @@ def measure(
         runner.name: {"train": [], "evaluation": [], "evaluation, each round": []}
         for runner in runners
     }
-    for context in range(rounds):
-        clients = np.random.Generator(np.random.Philox(context)).permutation(CLIENTS)[:COHORT]
+    for moment in range(rounds):
+        clients = np.random.Generator(np.random.Philox(moment)).permutation(CLIENTS)[:COHORT]
         for runner in runners:
             spent = times[runner.name]
             with stopwatch(spent["train"]):
-                thetas[runner.name] = runner.train(thetas[runner.name], clients, context)
+                thetas[runner.name] = runner.train(thetas[runner.name], clients, moment)
             with stopwatch(spent["evaluation, each round"]):
                 runner.evaluate(thetas[runner.name][None])
             if type(runner) is Fast:
                 kept = [*kept, thetas[runner.name]][-DEFERRED:]
-                if len(kept) == DEFERRED and context % 2:
+                if len(kept) == DEFERRED and moment % 2:
                     with stopwatch(spent["evaluation"], DEFERRED):
                         runner.evaluate(np.stack(kept))
     result = {}

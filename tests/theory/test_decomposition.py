@@ -167,12 +167,12 @@ def test_the_forms_agree(name):
     ("m", "moment", "variance", "md"),  # clustered_second_moment
     [(2, F(353, 90), F(797, 450), F(887, 225)), (3, F(604, 225), F(8, 15), F(2258, 675))],
 )
-def test_golden_clustered_second_moment(m, context, variance, md):
+def test_golden_clustered_second_moment(m, moment, variance, md):
     x = np.array([[3.0], [-1], [2], [0], [5]])
     clustered, alike = Rows.along(np.arange(5), SHARES, m), Rows.alike(SHARES, m)
     exact, _, _ = exact_distance(clustered, [[F(int(v))] for v in x[:, 0]], [F(0)], [F(0)])
-    assert exact == context
-    assert clustered_second_moment(clustered, x) == pytest.approx(float(context), rel=1e-13)
+    assert exact == moment
+    assert clustered_second_moment(clustered, x) == pytest.approx(float(moment), rel=1e-13)
     assert clustered_second_moment(alike, x) == pytest.approx(float(md), rel=1e-13)
     assert clustered.aggregate_variance(x) == pytest.approx(float(variance), rel=1e-12)
 
