@@ -54,7 +54,7 @@ class CohortStrategy(Strategy):
     A round: who is there; the scheme's questions, put to exactly the clients it names; the
     cohort, written down before anybody is invited; training; the gate; drop-outs; the step
     ``theta + eta_g * sum_i omega_i delta_i`` with the weights as they are. The same seed gives the
-    same cohorts and weights as `fedcohort.simulate`, whatever the node ids.
+    same cohorts as `fedcohort.simulate`, and weights up to rounding, whatever the node ids.
 
     Parameters
     ----------
