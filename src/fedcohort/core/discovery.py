@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,6 +72,7 @@ def _in_source(
     module: str, kind: str, file: str, base: str | None, members: Members
 ) -> Iterator[Part]:
     def load(name: str) -> Callable[[], Any]:
+        @cache
         def loaded() -> Any:
             found = members(importlib.import_module(module))
             if name not in found:
