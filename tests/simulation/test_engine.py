@@ -295,3 +295,20 @@ def test_loss_answers_are_losses_of_the_current_model(digits: Softmax) -> None:
     simulate(digits, Greedy(), rounds=2, work=LocalWork(steps=1))
     np.testing.assert_allclose(heard[0], np.log(10), rtol=1e-6)  # the zero model guesses
     assert heard[1].std() > 0
+
+
+def test_an_availability_without_its_decorator_is_told_before_the_first_round() -> None:
+    class Bare(type(Always())):  # type: ignore[misc]
+        pass
+
+    class Plain:
+        name = "plain"
+
+        def available(self, *_: Any) -> None:
+            pytest.fail("a round began")
+
+    task = Quadratic([[0.0], [1.0]], sizes=[1, 1])
+    setup = Setup(scheme("md", m=1), 0)
+    Simulation(task, setup, STEP, Bare(), None)  # it inherits what makes it one
+    with pytest.raises(BadInput, match="Plain is not a dataclass: write @dataclass"):
+        Simulation(task, setup, STEP, Plain(), None)  # type: ignore[arg-type]

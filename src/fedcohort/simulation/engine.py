@@ -188,6 +188,13 @@ class Simulation:
 
     def __post_init__(self) -> None:
         require(self.setup, SimulatedCarrier)
+        if not hasattr(
+            self.availability, "__dataclass_fields__"
+        ):  # its settings are kept with the trace
+            raise BadInput(
+                f"{type(self.availability).__name__} is not a dataclass: write "
+                "@dataclass(frozen=True) above the class."
+            )
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
         self.state = State.first(self.setup, federation_of(self.task), theta)
         self.ledger = Ledger(
