@@ -82,6 +82,26 @@ class Fresh(Optimiser):
         "eta_g=0.25",
         "--optimiser",
     ),
+    "aggregator": New(
+        "aggregator",
+        CLASS
+        + '''
+from fedcohort.server.aggregators import Plain
+
+
+@dataclass(frozen=True)
+class Fresh(Plain):
+    """The plain sum, each answer cut to a range."""
+
+    bound: Annotated[float, Real(0, open_low=True)] = 1.0
+    name: ClassVar[str] = "NAME"
+
+    def add(self, account, clients, weights, updates):
+        return super().add(account, clients, weights, np.clip(updates, -self.bound, self.bound))
+''',
+        "bound=0.25",
+        "--aggregator",
+    ),
     "availability model": New(
         "availability model",
         CLASS
@@ -254,7 +274,8 @@ def problem(kind: str, word: str) -> fedcohort.Problem:
 
 def simulated(kind: str, word: str) -> fedcohort.Trace:
     argument = {
-        "optimiser": "optimiser", "availability model": "availability", "algorithm": "algorithm",
+        "optimiser": "optimiser", "aggregator": "aggregator",
+        "availability model": "availability", "algorithm": "algorithm",
     }.get(kind)  # fmt: skip
     options = {argument: word} if argument else {}
     scheme = word if kind == "scheme" else "md:m=3"

@@ -37,8 +37,9 @@ class DropOuts(Checked):
     def settings(self) -> dict[str, Any]:
         """In plain values, to be kept with the run."""
         who, rule = self.answering, self.rule
+        own = asdict(rule)  # type: ignore[call-overload]
         return {
             "answering": {"name": who.name, **asdict(who)},  # type: ignore[call-overload]
-            "rule": {"name": rule.name, "attempts": rule.attempts},
+            "rule": {"name": rule.name, "attempts": rule.attempts, **own},
             "quorum": self.quorum,
         }

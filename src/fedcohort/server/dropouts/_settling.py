@@ -1,87 +1,21 @@
-"""What the server does about clients that were chosen and do not answer.
-
-The problem. Client i answers with probability a_i, and a_i often goes with its data: phones of
-the poor, hospitals at night. The mean of whoever answered is then wrong, by 20 % in common
-settings, and neither inviting more clients nor redrawing from everyone repairs it, because
-those who answer are still the same kind.
-
-Symbols: omega_j the weight of client j as drawn, ``t`` the exchanges a draw may take (1, plus
-``attempts`` replacements), r_j the chance of j in its *pool* (its row of clustered sampling, its
-stratum), A = sum_j r_j a_j the availability of that pool.
-
-The rule. A draw whose client fails is made again in the same pool, up to ``attempts`` times. It
-then ends at j with probability r_j a_j (1 - (1 - A)^t) / A instead of r_j, so the answer weighs::
-
-    h_j = omega_j * A / (a_j (1 - (1 - A)^t))          (omega_j / a_j without replacements)
-
-Weights are scaled to the sum that was drawn (Hajek), and the bias of that ratio is taken out by
-the jackknife (Quenouille 1956). Availability is learnt from *earlier* rounds alone, as
-1/a = (asked + 1) / (answered + 1), which is unbiased but for (1 - a)^(asked + 1) / a; a client's
-answer of the round itself must not enter, or the correction would be too small.
-
-Where all members of a pool are alike this is the plain redraw, and the best there is; where they
-are not, the weights see to it.
-
-A scheme that chooses by rank (the highest losses, the fastest devices) has no law and no pools.
-Its cohort may bring a reserve instead: whoever comes next takes the place of who does not answer,
-with all that it weighs. Availability does not enter there: had the scheme known who would answer,
-it would have chosen just so.
-"""
+"""A cohort's training as a conversation: invitations, answers, replacements, weights."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Generator
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.design import Design, Pool, Pools
-from fedcohort.core.parameters import Checked, Whole
 from fedcohort.core.positions import ascending
-from fedcohort.core.registry import Kind
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import below, permutation, steadily_below
-
-
-@dataclass(frozen=True, eq=False)
-class Attendance:
-    """How often each client was asked to train, and how often it did.
-
-    >>> seen = Attendance.of(3).after(np.array([0, 2]), np.array([2]))
-    >>> seen.chances
-    array([0.5, 1. , 1. ])
-    """
-
-    asked: Ints  # (n,)
-    answered: Ints  # (n,)
-
-    @classmethod
-    def of(cls, n: int) -> Self:
-        """Nobody was asked yet."""
-        return cls(np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
-
-    def after(self, asked: Ints, answered: Ints) -> Attendance:
-        """The counts after one more round."""
-        out = replace(self, asked=self.asked.copy(), answered=self.answered.copy())
-        out.asked[asked] += 1
-        out.answered[answered] += 1
-        return out
-
-    def moved(self, came_from: Ints) -> Attendance:
-        """The counts after clients came or left; -1 for a client that is new."""
-        new = came_from < 0
-        return Attendance(
-            np.where(new, 0, self.asked[came_from]), np.where(new, 0, self.answered[came_from])
-        )
-
-    @property
-    def chances(self) -> Floats:
-        """(n,) what is believed of each client's availability."""
-        return (self.answered + 1) / (self.asked + 1)
+from fedcohort.server.dropouts._attendance import Attendance
+from fedcohort.server.dropouts.base import DropOutRule
 
 
 class Completed(NamedTuple):
@@ -96,113 +30,6 @@ class Completed(NamedTuple):
     def void(self, quorum: float) -> bool:
         """Whether too few answered for a step. That nobody was drawn is no drop-out."""
         return self.filled < quorum or self.filled == 0
-
-
-class DropOutRule(Checked, ABC):
-    """What becomes of the weights when chosen clients do not answer."""
-
-    name: ClassVar[str]
-    biased: ClassVar[bool] = False
-    """Whether the step leans towards clients that answer more often."""
-    attempts: int = 0
-    """How often a lost draw is made again."""
-    needs_rows: ClassVar[bool] = True
-    """Whether weights are known only once it is known who answered."""
-
-    @abstractmethod
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        """(k,) what the answers weigh.
-
-        ``drawn`` is the sum of the weights of the cohort, ``answered`` (k,) the weights of those
-        who answered, ``factors`` (k,) by how much their chance to do so must be made up for.
-        """
-
-
-@dataclass(frozen=True)
-class Hajek(DropOutRule):
-    """Weights by learnt availability, scaled to the drawn sum; no further message."""
-
-    name: ClassVar[str] = "hajek"
-
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        return jackknifed(drawn, answered * factors)
-
-
-@dataclass(frozen=True)
-class Redraw(Hajek):
-    """Replacements from the same cluster or stratum, then as `Hajek`; the default.
-
-    Where a cohort was not drawn from a law, whoever comes next in its reserve, as drawn. With
-    neither clusters nor strata nor a reserve it is `Hajek`.
-
-    Parameters
-    ----------
-    attempts
-        How often a lost draw is made again; every time costs an exchange with clients.
-    """
-
-    attempts: Annotated[int, Whole(0)] = 2
-
-    name: ClassVar[str] = "redraw"
-
-
-@dataclass(frozen=True)
-class Survivors(DropOutRule):
-    """The mean of whoever answered, as most frameworks do. Biased: see the module."""
-
-    name: ClassVar[str] = "survivors"
-    biased: ClassVar[bool] = True
-
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        return _scaled(drawn, answered)
-
-
-@dataclass(frozen=True)
-class AsDrawn(DropOutRule):
-    """Weights as they were; who does not answer counts as unchanged. Biased, and slower."""
-
-    name: ClassVar[str] = "none"
-    biased: ClassVar[bool] = True
-    needs_rows: ClassVar[bool] = False
-
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        return answered
-
-
-RULES: Kind[DropOutRule] = Kind("drop-out rule", __name__, DropOutRule, default="redraw")
-
-
-def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> DropOutRule:
-    """The rule of that name; None is the default, and a rule is itself.
-
-    >>> dropout_rule("redraw", attempts=1)
-    Redraw(attempts=1)
-    """
-    return RULES.build(which, **parameters)
-
-
-def jackknifed(drawn: float, weights: Floats) -> Floats:
-    """Weights scaled to the sum ``drawn``, so that the scaling itself adds no bias.
-
-    With H = sum_l h_l the ratio estimate is R = sum_i h_i x_i / H, R_l the same without client l,
-    and the jackknife is k R - (k - 1)/k sum_l R_l: again a weighted sum of the x_i. Where it
-    would give somebody a negative weight (one answer dwarfs the others) R itself is used.
-
-    >>> jackknifed(1.0, np.array([1.0, 1.0, 2.0])).round(3)
-    array([0.194, 0.194, 0.611])
-    """
-    k, total = len(weights), float(weights.sum())
-    plain = _scaled(drawn, weights)
-    if k < 2:
-        return plain
-    without = 1.0 / (total - weights)  # (k,) one over the sum of the others
-    out: Floats = drawn * weights * (k / total - (k - 1) / k * (without.sum() - without))
-    return out if np.all(np.isfinite(out)) and np.all(out >= 0) else plain
-
-
-def _scaled(drawn: float, weights: Floats) -> Floats:
-    total = float(weights.sum())
-    return weights * (drawn / total) if total > 0 else weights
 
 
 def settle(

@@ -1,0 +1,101 @@
+"""What aggregators share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.errors import BadInput
+from fedcohort.core.latest import LatestRows
+from fedcohort.core.parameters import Checked
+from fedcohort.core.positions import missing_from
+from fedcohort.core.types import Array, Floats, Ints
+
+
+class Aggregator(Checked, ABC):
+    """Configuration only; what it remembers goes in and comes out.
+
+    Answers come block by block, so that no table of all updates need ever be held: `begin`,
+    `add` for each block, `finish`.
+    """
+
+    name: ClassVar[str]
+    needs_rows: ClassVar[bool] = False
+    """Whether single updates must be seen, so that a secure sum does not do."""
+
+    @abstractmethod
+    def start(self, importance: Floats, dimension: int) -> Any:
+        """The memory before the first round."""
+
+    @abstractmethod
+    def begin(self, memory: Any, cohort: Cohort, importance: Floats | None = None) -> Any:
+        """An account of nobody's answers yet.
+
+        ``importance`` (n,) is that of the round, where not everyone was available. An empty
+        cohort is a draw like any other: see the package.
+        """
+
+    @abstractmethod
+    def add(self, account: Any, clients: Ints, weights: Floats, updates: Array) -> Any:
+        """The account with the answers (b, d) of some clients, each once."""
+
+    @abstractmethod
+    def finish(self, account: Any, dimension: int) -> tuple[Floats, Any]:
+        """The estimate of sum_i p_i delta_i, and the memory afterwards."""
+
+    def direction(
+        self,
+        memory: Any,
+        cohort: Cohort,
+        clients: Ints,
+        updates: Array,
+        importance: Floats | None = None,
+    ) -> tuple[Floats, Any]:
+        """All in one: ``updates`` (k, d) are the answers of ``clients`` (k,).
+
+        All are members of the cohort; who did not answer counts as unchanged.
+        """
+        account = self.begin(memory, cohort, importance)
+        if len(clients):
+            account = self.add(account, clients, weights_of(cohort, clients), updates)
+        return self.finish(account, updates.shape[1])
+
+    def shared(self, memory: Any, latest: LatestRows | None) -> Any:
+        """The same memory with the table of a scheme that keeps the same updates, if it does."""
+        return memory
+
+    def lean(self, memory: Any, latest: LatestRows | None) -> Any:
+        """The same memory without that table, to be saved; `shared` or `moved` put it back."""
+        return memory
+
+    def moved(
+        self, memory: Any, importance: Floats, came_from: Ints, latest: LatestRows | None = None
+    ) -> Any:
+        """The memory of other clients: ``came_from[j]`` is the old position of j, or -1.
+
+        ``latest`` is the table of the scheme, which has moved already.
+        """
+        return memory
+
+
+def weights_of(cohort: Cohort, clients: Ints) -> Floats:
+    """The weights of those members of the cohort that answered.
+
+    >>> weights_of(Cohort.of([2, 5], [0.25, 0.75]), np.array([5]))
+    array([0.75])
+    """
+    strangers = missing_from(cohort.clients, clients).tolist()
+    if strangers:  # they would get the weight of another client
+        raise BadInput(
+            f"Only members of a cohort have a weight in it; {strangers[:5]} are not among its "
+            f"{len(cohort)} clients."
+        )
+    return cohort.weights[np.searchsorted(cohort.clients, clients)]
+
+
+def weighted_sum(weights: Floats, rows: Array) -> Floats:
+    """sum_i weights_i rows_i in float64; never divided by the sum of the weights."""
+    return np.asarray(weights @ rows.astype(np.float64), dtype=np.float64)
