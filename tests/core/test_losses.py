@@ -30,7 +30,7 @@ def test_a_report_that_is_no_loss_is_rejected(bad: float) -> None:
 def test_a_report_that_is_no_number_is_rejected(bad: object) -> None:
     reports = np.empty(3, dtype=object)
     reports[:] = [1.0, bad, 2.0]
-    with pytest.warns(FedcohortWarning, match="left out"):
+    with pytest.warns(FedcohortWarning, match="do not count"):
         assert np.isnan(comparable(reports, "pow-d")[1])
 
 
@@ -47,8 +47,23 @@ def test_negative_losses_where_they_are_allowed() -> None:
 
 def test_a_silent_client_is_taken_for_a_typical_one() -> None:
     with pytest.warns(FedcohortWarning, match="1 of 4 clients did not tell"):
-        assert comparable([1.0, None, 5.0, 3.0], "pow-d").tolist() == [1.0, 3.0, 5.0, 3.0]
-    assert np.isnan(sound([1.0, None], "rpow-d")[1])
+        told, missing, *_ = comparable([3.0, None, 5.0, 1.0], "pow-d")
+    assert missing == np.nextafter(told, 0)  # the median, but not before the client that told it
+    with pytest.warns(FedcohortWarning, match="1 of 2 losses are not finite"):
+        assert np.isnan(sound([1.0, None], "rpow-d")[1])
+
+
+def test_the_median_of_huge_or_zero_losses() -> None:
+    with pytest.warns(FedcohortWarning, match="did not tell"):
+        assert comparable([0.0, None, 0.0], "average-loss").tolist() == [0, 0, 0]
+    with pytest.warns(FedcohortWarning, match="did not tell"):
+        assert np.isfinite(comparable([1e100, None, 1e100], "pow-d")).all()
+
+
+def test_what_is_larger_than_any_loss_is_rejected() -> None:
+    # Its square, or the sum of two, would be infinite: OverflowError in a mean of a group.
+    with pytest.warns(FedcohortWarning, match="2 of 3 losses"):
+        assert np.isnan(comparable([1.7e308, 1.7e308, 1.0], "best-loss")[:2]).all()
 
 
 def test_if_nothing_can_be_used_all_are_equal() -> None:

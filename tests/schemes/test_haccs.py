@@ -133,7 +133,7 @@ def test_it_listens_to_losses_and_asks_for_summaries_once() -> None:
     assert purposes["label_histogram"].messages == 8
     cohort = chooser.select()
     before = chooser.start().losses
-    with pytest.warns(FedcohortWarning, match="left out"):
+    with pytest.warns(FedcohortWarning, match="do not count"):
         chooser.observe(Replies(cohort.clients, {"loss": np.full(len(cohort), -1.0)}))
     assert np.array_equal(chooser.start().losses, before, equal_nan=True)
 

@@ -198,7 +198,7 @@ def test_zero_losses(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*LOSSES, *WITH_X])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1.0])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1.0])  # -1 is the lowest loss of all
 def test_a_bad_loss_never_wins(name: str, bad: float) -> None:
     losses = np.arange(1.0, 11.0)
     losses[[3, 7]] = bad
@@ -208,6 +208,23 @@ def test_a_bad_loss_never_wins(name: str, bad: float) -> None:
             chosen = choose(name, GOLDEN_CLUSTERS, losses, m=3, d=6, round=round)
         assert not {3, 7} & set(chosen)
         assert len(chosen) == 3
+
+
+@pytest.mark.parametrize("name", [*LOSSES, *WITH_X])
+def test_m_clients_train_however_few_losses_can_be_used(name: str) -> None:
+    losses = np.array([np.nan, np.inf, *[np.nan] * 6, 2.0, 1.7e308])
+    for round in range(10):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FedcohortWarning)  # as many as were asked
+            assert len(choose(name, GOLDEN_CLUSTERS, losses, m=3, d=6, round=round)) == 3
+
+
+@pytest.mark.parametrize("name", ["data-loss", "best-loss"])
+def test_negative_losses_are_losses(name: str) -> None:
+    chosen = choose(name, GOLDEN_CLUSTERS, -np.arange(1.0, 11.0), m=10, d=10)
+    assert len(chosen) == 10
+    shifted = choose(name, GOLDEN_CLUSTERS, np.arange(10.0, 0.0, -1.0), m=3, d=6)
+    assert choose(name, GOLDEN_CLUSTERS, -np.arange(1.0, 11.0), m=3, d=6) == shifted
 
 
 @pytest.mark.parametrize("name", LOSSES)

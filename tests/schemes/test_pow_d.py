@@ -128,15 +128,29 @@ def test_ties_are_broken_uniformly() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -5.0])
 def test_a_bad_loss_never_wins(bad: float) -> None:
     with pytest.warns(FedcohortWarning, match="1 of 4 losses"):
-        chosen = selector([0.1, bad, 0.2, 0.3], [1] * 4, m=2, d=4).select()
+        chosen = selector([0.1, bad, 0.2, 0.3], [1] * 4, m=2, d=4, negative=False).select()
     assert chosen.clients.tolist() == [2, 3]
 
 
-def test_too_few_usable_losses_make_a_smaller_cohort() -> None:
+@pytest.mark.parametrize("name", ["pow-d", "cpow-d"])
+def test_m_clients_train_however_few_losses_can_be_used(name: str) -> None:
+    federation, losses = Federation.from_sizes([1] * 4), [np.nan, np.inf, 0.2, np.nan]
+    trial = Trial.of(scheme(name, m=2, d=4), federation, answering(losses))
     with pytest.warns(FedcohortWarning, match="3 of 4 losses"):
-        chosen = selector([np.nan, np.inf, 0.2, np.nan], [1] * 4, m=2, d=4).select()
-    assert chosen.clients.tolist() == [2]
-    assert chosen.weights.tolist() == [1.0]
+        law = trial.law(trial.start()) or []
+    chances: dict[tuple[int, ...], Fraction] = {}
+    for chance, cohort in law:
+        assert cohort.weights.tolist() == [0.5, 0.5]
+        who = tuple(cohort.clients.tolist())
+        chances[who] = chances.get(who, Fraction(0)) + chance
+    assert chances == dict.fromkeys([(0, 2), (1, 2), (2, 3)], Fraction(1, 3))
+
+
+def test_a_missing_loss_counts_as_the_median() -> None:
+    losses = np.array([0.1, None, 0.3, 0.4, 0.2], dtype=object)  # the median of four: 0.2
+    with pytest.warns(FedcohortWarning, match="1 of 5 clients did not tell their loss; the median"):
+        chosen = [selector(losses, [1] * 5, m=m, d=5).select().clients.tolist() for m in (3, 4)]
+    assert chosen == [[2, 3, 4], [1, 2, 3, 4]]  # after 0.2, before 0.1
 
 
 def test_without_any_usable_loss_the_choice_is_uniform() -> None:
@@ -148,9 +162,9 @@ def test_without_any_usable_loss_the_choice_is_uniform() -> None:
     assert [chance for chance, _ in law or []] == [Fraction(1, 2), Fraction(1, 2)]
 
 
-def test_negative_losses_on_request() -> None:
-    chosen = selector([-3.0, -1.0, -2.0], [1] * 3, m=1, d=3, negative=True).select()
-    assert chosen.clients.tolist() == [1]
+def test_negative_losses_are_losses() -> None:
+    chosen = selector([-3.0, -1.0, -2.0], [1] * 3, m=2, d=3).select()
+    assert chosen.clients.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,9 +240,10 @@ def test_a_stale_loss_is_forgotten() -> None:
 
 
 def test_rpow_d_takes_no_bad_loss_for_a_loss() -> None:
-    chooser = Selector(scheme("rpow-d", m=1, d=2), Federation.from_sizes([1, 1]), seed=0)
+    rpow_d = scheme("rpow-d", m=1, d=2, negative=False)
+    chooser = Selector(rpow_d, Federation.from_sizes([1, 1]), seed=0)
     cohort = chooser.select()
-    with pytest.warns(FedcohortWarning, match="left out"):
+    with pytest.warns(FedcohortWarning, match="do not count"):
         chooser.observe(Replies(cohort.clients, {"loss": np.array([-1.0])}))
     assert np.isinf(chooser.start().losses).all()
 

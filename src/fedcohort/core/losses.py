@@ -1,9 +1,11 @@
 """Losses as clients report them, made safe to be compared.
 
 A loss comes from a client and decides who is chosen, so the rules are strict. A report that is
-not a finite number is rejected: it never wins, wherever a sort would have put it. A negative
-one is rejected as well, unless the objective can be negative. A client that did not answer
-(None) is taken for a typical one, the median of the others. If nothing is left, all are equal.
+no finite number (or larger than `LARGEST`) is rejected: it never goes before another, wherever a
+sort would have put it; so is a negative one where the scheme cannot use it. NaN is rejected,
+too, also where a carrier writes it for a client that did not answer: who does not answer a
+question will hardly train. A loss that the caller does not have (None) is taken for a typical
+one: it stands just below the median of the others. If nothing is left, all are equal.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from fedcohort.core.types import Array, Bools, Floats
 
 REJECTED = np.nan
 """What stands in the place of a rejected loss: it is neither above nor below any other."""
+
+LARGEST = 1e100
+"""What is larger has overflowed somewhere; squares of losses, and sums of them, stay finite."""
 
 
 def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:
@@ -39,20 +44,21 @@ def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats
                 "random."
             )
         return np.zeros(len(losses))
-    _tell_rejected(losses, silent, owner, negative)
+    _tell_rejected(np.isnan(losses) & ~silent, owner, negative)
     if silent.any():
         _warn(
             f"{owner}: {int(silent.sum())} of {len(losses)} clients did not tell their loss; "
             "the median of the others is taken for it."
         )
-        losses[silent] = np.median(losses[known])
+        median = np.quantile(losses[known], 0.5, method="lower")  # one of them: exact, no overflow
+        losses[silent] = np.nextafter(median, -np.inf if negative else 0.0)
     return losses
 
 
 def sound(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:
     """(k,) losses as reported -> (k,) finite losses, or NaN: nothing is put in their place."""
-    losses, silent = _told(reports, owner, negative)
-    _tell_rejected(losses, silent, owner, negative)
+    losses, _ = _told(reports, owner, negative)
+    _tell_rejected(np.isnan(losses), owner, negative)
     return losses
 
 
@@ -66,28 +72,28 @@ def _told(reports: ArrayLike, owner: str, negative: bool) -> tuple[Floats, Bools
     losses = _numbers(answers)
     if not negative:
         losses[losses < 0] = REJECTED
-    return losses, np.array([answer is None for answer in answers.tolist()], dtype=bool)
+    silent = [a is None for a in answers.tolist()] if answers.dtype == object else False
+    return losses, np.full(len(losses), silent, dtype=bool)
 
 
-def _tell_rejected(losses: Floats, silent: Bools, owner: str, negative: bool) -> None:
-    rejected = int(np.count_nonzero(np.isnan(losses) & ~silent))
-    if rejected:
+def _tell_rejected(rejected: Bools, owner: str, negative: bool) -> None:
+    if rejected.any():
         kinds = "finite numbers" if negative else "finite numbers of at least 0"
         _warn(
-            f"{owner}: {rejected} of {len(losses)} losses are not {kinds} and are left out "
-            "(an infinity may be a loss that overflowed: compute it in 32 bits)."
+            f"{owner}: {int(rejected.sum())} of {len(rejected)} losses are not {kinds} and do "
+            "not count (an infinity may be a loss that overflowed: compute it in 32 bits)."
         )
 
 
 def _numbers(answers: Array) -> Floats:
-    """As floats; NaN for whatever is not a finite number."""
+    """As floats; NaN for whatever is not a number of at most `LARGEST`."""
     if answers.dtype.kind in "iuf":
         values = answers.astype(np.float64)
-        values[~np.isfinite(values)] = REJECTED
-        return values
-    return np.array(
-        [float(a) if is_real(a) else REJECTED for a in answers.tolist()], dtype=np.float64
-    )
+    else:
+        told = [float(a) if is_real(a) else REJECTED for a in answers.tolist()]
+        values = np.array(told, dtype=np.float64)
+    values[np.abs(values) > LARGEST] = REJECTED
+    return values
 
 
 def _warn(sentence: str) -> None:

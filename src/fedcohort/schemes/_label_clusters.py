@@ -25,8 +25,9 @@ What the thesis leaves open is decided as follows.
   chosen twice. Lists are filled in random order (best-loss: the worst group first). If nobody
   is left outside, a list stays short.
 * Fewer candidates than m: more are taken among all others, in the way candidates are.
-* Losses as in `fedcohort.core.losses`. Whoever sent no usable loss is no candidate. Where all
-  losses to draw by are zero, the draw is uniform.
+* Losses as in `fedcohort.core.losses`. Whoever sent no usable loss is no candidate, and trains
+  only where there are fewer than m others. average-loss draws by losses, so that it cannot use
+  a negative one; the others can. Where all losses to draw by are zero, the draw is uniform.
 * Every client that trains weighs 1/m.
 * For a client that does not answer the next candidate of its list trains, then of any list.
 * A client that is not available is not there: it counts in no mean.
@@ -74,6 +75,7 @@ from fedcohort.maths.candidates import (
     without,
 )
 from fedcohort.maths.choice import top
+from fedcohort.maths.draws import distinct
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 
 GIUNTA = Citation(
@@ -139,60 +141,65 @@ class Clustered(Scheme[Groups]):
         z = math.ceil((self.d or 2 * self.m) / max(1, len(taken)))
         return candidate_lists(taken, groups.labels, here, z, self.m, take)
 
-    def worst_of_each(self, lists: list[Ints], losses: Floats, wanted: int, rng: Any) -> Cohort:
-        """The highest loss of each list, then of the others, until there are enough.
+    def worst_of_each(
+        self, lists: list[Ints], losses: Floats, federation: Federation, rng: Any
+    ) -> Cohort:
+        """The highest loss of each list, then of the others, then anybody, until there are m.
 
         ``losses`` (n,), NaN where there is none that counts.
         """
+        wanted = self.wanted(federation)
         firsts = [one[top(rng, losses[one], 1)] for one in lists]
         chosen = np.concatenate(firsts)
         if len(chosen) < wanted:
             others = without(np.sort(np.concatenate(lists)), chosen)
             more = others[top(rng, losses[others], wanted - len(chosen))]
             chosen = np.concatenate([chosen, more])
+        if len(chosen) < wanted:
+            rest = without(federation.present, chosen)
+            chosen = np.concatenate([chosen, rest[distinct(rng, len(rest), wanted - len(chosen))]])
         candidates, listed = np.concatenate(lists), np.zeros(len(losses), dtype=np.int64)
         listed[candidates] = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
         return Cohort.equal(chosen).backed_by(candidates, losses[candidates], listed)
 
     def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
         """Groups by mean size, candidates with probability p; only these tell their loss."""
-        wanted, here = self.wanted(federation), federation.present
-        shares = federation.shares.weights
+        here, shares = federation.present, federation.shares.weights
+        self.wanted(federation)  # before anybody is asked
         mean_size = group_mean_weights(shares, state.labels, here)
         taken = draw_groups(rng, state.labels, here, mean_size, self.m)
         lists = self.lists(taken, here, state, by_weight(rng, shares))
         asked = np.sort(np.concatenate(lists))
         answers = yield Ask(LOSS, asked)
         losses = np.full(len(federation), np.nan)
-        losses[asked] = comparable(answers, self.name)
-        return self.worst_of_each(lists, losses, wanted, rng)
+        losses[asked] = comparable(answers, self.name, negative=True)
+        return self.worst_of_each(lists, losses, federation, rng)
 
-    def all_losses(self, federation: Federation) -> Conversation[Floats]:
+    def all_losses(self, federation: Federation, negative: bool) -> Conversation[Floats]:
         """(n,) the losses of everybody who is there, NaN for the others."""
+        self.wanted(federation)  # before anybody is asked
         losses = np.full(len(federation), np.nan)
         answers = yield Ask(LOSS, federation.present)
-        losses[federation.present] = comparable(answers, self.name)
+        losses[federation.present] = comparable(answers, self.name, negative)
         return losses
 
     def average_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
         """Everybody tells the loss; groups by mean loss, candidates by loss, all at random."""
-        wanted = self.wanted(federation)
-        losses = yield from self.all_losses(federation)
+        losses = yield from self.all_losses(federation, negative=False)
         here = np.flatnonzero(np.isfinite(losses))
         means = group_means(losses, state.labels, here)
         taken = draw_groups(rng, state.labels, here, means, self.m)
         lists = self.lists(taken, here, state, by_weight(rng, losses))
-        return self.worst_of_each(lists, losses, wanted, rng)
+        return self.worst_of_each(lists, losses, federation, rng)
 
     def best_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
         """Everybody tells the loss; the groups and the candidates with the highest are taken."""
-        wanted = self.wanted(federation)
-        losses = yield from self.all_losses(federation)
+        losses = yield from self.all_losses(federation, negative=True)
         here = np.flatnonzero(np.isfinite(losses))
         means = group_means(losses, state.labels, here)
         taken = by_rank(rng, means)(np.unique(state.labels[here]), self.m)
         lists = self.lists(taken, here, state, by_rank(rng, losses))
-        return self.worst_of_each(lists, losses, wanted, rng)
+        return self.worst_of_each(lists, losses, federation, rng)
 
 
 @dataclass(frozen=True)

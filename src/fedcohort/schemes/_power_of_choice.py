@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from fedcohort.core import (
     Citation,
     Claim,
@@ -19,6 +21,7 @@ from fedcohort.core import (
     cohort_size,
 )
 from fedcohort.core.errors import BadParameter
+from fedcohort.core.losses import LARGEST
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.choice import top, weighted_without_replacement
 from fedcohort.maths.draws import distinct
@@ -41,7 +44,7 @@ class PowerOfChoice(Scheme[S]):
     m: Annotated[int, Whole(1)] = 10
     d: Annotated[int | None, Maybe(Whole(1))] = None
     candidates: Annotated[str, OneOf(("importance", "uniform"))] = "importance"
-    negative: Annotated[bool, Flag()] = False
+    negative: Annotated[bool, Flag()] = True
 
     paper: ClassVar[Citation] = CHO
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.SUMS_TO_ONE, Claim.EXACTLY_M})
@@ -60,6 +63,10 @@ class PowerOfChoice(Scheme[S]):
         return federation.present[distinct(rng, len(federation.present), d)]
 
     def best(self, candidates: Ints, losses: Floats, rng: Any) -> Cohort:
-        """The m candidates with the highest loss, ties at random, 1/m each; then the next."""
-        chosen = Cohort.equal(candidates[top(rng, losses, self.m)])
-        return chosen.backed_by(candidates, losses)
+        """The m candidates with the highest loss, ties at random, 1/m each; then the next.
+
+        Those whose report was rejected (NaN) come last: there are m wherever there can be.
+        """
+        values = np.where(np.isnan(losses), -LARGEST, losses)
+        chosen = Cohort.equal(candidates[top(rng, values, self.m)])
+        return chosen.backed_by(candidates, values)

@@ -38,12 +38,12 @@ class PowD(PowerOfChoice[NoState]):
         ``"importance"``: drawn one after another with probability p; ``"uniform"``, as in some
         published implementations, which ask clients of one sample as often as any other.
     negative
-        Whether a loss may be below 0; otherwise such a report is rejected.
+        Whether a loss may be below 0; if not, such a report is rejected.
 
     Where we differ: ties are broken at random, as the paper says (its code takes whoever was
-    drawn first). A loss that is not a finite number never wins; with fewer than m others the
-    cohort is smaller. For a client that was chosen and does not answer the next candidate
-    trains, as if the first had not been one.
+    drawn first). A loss that is missing (None) counts as the median of the others; a candidate
+    whose loss is no finite number comes after all others. For a client that was chosen and does
+    not answer the next candidate trains, as if the first had not been one.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> losses = [0.4, 0.9, 0.1, 0.7]
