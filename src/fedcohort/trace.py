@@ -13,6 +13,7 @@ import numpy as np
 from fedcohort.core import store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.maths.inequality import gini, jain
@@ -266,7 +267,7 @@ class Trace:
             for field, prefix in BY_NAME.items()
         }
         return cls(
-            settings=header["settings"],
+            settings=renamed_keys(header["settings"]),
             ledger=tuple(header["ledger"]),
             disclosures=_told(header.get("disclosures", ())),
             ids=tuple(header.get("ids", ())),

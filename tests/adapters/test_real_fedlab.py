@@ -68,9 +68,7 @@ def played(scheme: str, **server: Any) -> tuple[np.ndarray, list[list[int]], Sel
 )
 def test_fedlab_plays_the_rounds_of_the_simulator(scheme: str, server: dict[str, str]) -> None:
     theta, cohorts, selector = played(scheme, **server)
-    own = {"optimiser": "server", "aggregator": "estimator"}
-    named = {own[name]: value for name, value in server.items()}
-    trace = simulated(scheme, selector.round, **named)
+    trace = simulated(scheme, selector.round, **server)
     expected = [trace.cohort(number).clients.tolist() for number in range(trace.rounds)]
     assert cohorts == [cohort for cohort in expected if cohort]  # FedLab plays none with nobody
     np.testing.assert_allclose(theta, trace.model, rtol=1e-6)

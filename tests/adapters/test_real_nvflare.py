@@ -148,7 +148,7 @@ def test_flare_plays_the_rounds_of_the_simulator(
     tmp_path: Path, scheme: str, server: str | None
 ) -> None:
     found = played(tmp_path, scheme, [], optimiser=server)
-    trace = simulated(scheme, server=server)
+    trace = simulated(scheme, optimiser=server)
     assert found["cohorts"] == sites(trace)
     assert found["types"] == ["float32", "float64"]
     np.testing.assert_allclose(found["model"], trace.model, rtol=1e-5)

@@ -71,7 +71,7 @@ def played(scheme: str, **server: Any) -> tuple[np.ndarray, list[Any], Selector]
 )
 def test_pfl_plays_the_rounds_of_the_simulator(scheme: str, server: str | None) -> None:
     theta, users, selector = played(scheme, optimiser=server)
-    trace = simulated(scheme, selector.round, server=server)
+    trace = simulated(scheme, selector.round, optimiser=server)
     assert users == trace.cohort_clients.tolist()
     assert (trace.distinct > 0).sum() == ROUNDS  # pfl plays none without users
     np.testing.assert_allclose(theta, trace.model, rtol=1e-6)

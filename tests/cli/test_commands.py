@@ -72,7 +72,7 @@ def test_schemes_of_one() -> None:
         (["compare", "md", "--jobs", "0"], "The option --jobs must be a number of processes"),
         (["compare", "md", "--steps", "1", "--epochs", "1"], "--steps or --epochs, not both"),
         (["compare", "md", "-m", "0"], "The option -m must be an int of at least 1. Got 0"),
-        (["compare", "md", "--server", "adam:eta=3"], "Did you mean 'eta_g'?"),
+        (["compare", "md", "--optimiser", "adam:eta=3"], "Did you mean 'eta_g'?"),
         (["compare", "md", "--availability", "random:prob=1"], "named 'prob'. Known: probability."),
         (["compare", "md", "--availability", "random:probability=x"], "must be in [0, 1]. Got 'x'"),
         (["compare", "md", "--availability", "always:x=1"], "named 'x'. It has none."),
@@ -82,7 +82,7 @@ def test_schemes_of_one() -> None:
         (["demo", "--rounds", "0"], "The option --rounds must be"),
         (["demo", "--seeds", "0"], "The option --seeds must be"),
         (["reproduce", "impact-fig1", "--seeds", "0"], "The option --seeds must be"),
-        (["compare", "md", "--server", "adm"], "There is no optimiser named 'adm'"),
+        (["compare", "md", "--optimiser", "adm"], "There is no optimiser named 'adm'"),
         (["compare", "md", "--partition", "iid:k=3"], "'k'"),
         (["schemes", "mdd"], "Did you mean 'md'?"),
         (["report", "nowhere"], "nowhere"),
@@ -182,6 +182,23 @@ def said_by(
 
 
 LITTLE = "--rounds 2 --seeds 2 --jobs 1 --steps 1"
+
+
+def test_an_old_option_works_and_says_its_name_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` sets its own
+    words = f"compare md {LITTLE} --server adam --estimator memory --out run"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FedcohortWarning)
+        code, said = said_by(words, monkeypatch, capsys)
+    assert code in (0, None)
+    assert "Note: '--server' of compare has become '--optimiser'." in said
+    assert "Note: '--estimator' of compare has become '--aggregator'." in said
+    options = json.loads((tmp_path / "run" / "settings.json").read_text())["options"]
+    assert options["optimiser"].startswith("adam:")
+    assert options["aggregator"] == "memory"
 
 
 def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:

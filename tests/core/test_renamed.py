@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 import fedcohort
 from fedcohort import core, server
+from fedcohort.core.errors import BadInput
+from fedcohort.core.renamed import PARTS
+from fedcohort.learning import Quadratic
+from fedcohort.server.history import History, read
+from fedcohort.simulation import Comparison
 
 
 @pytest.mark.parametrize(
@@ -29,14 +38,63 @@ def test_a_name_that_never_was_is_an_ordinary_error() -> None:
         _ = fedcohort.Moments
 
 
-def test_old_and_new_arguments_mean_the_same() -> None:
-    task = fedcohort.Problem("digits", "iid:n=4").task()
-    work = fedcohort.LocalWork(steps=1)
-    old = fedcohort.simulate(task, "md:m=2", rounds=2, work=work, server="adam", estimator="memory")
-    new = fedcohort.simulate(
-        task, "md:m=2", rounds=2, work=work, optimiser="adam", aggregator="memory"
-    )
+TASK = Quadratic([[0.0], [1.0], [3.0]], sizes=[1, 2, 3])
+NEW = {"optimiser": "adam", "aggregator": "memory"}
+OLD = {"server": "adam", "estimator": "memory"}
+
+
+def test_old_arguments_of_a_simulation_mean_the_same_with_a_warning() -> None:
+    new = fedcohort.simulate(TASK, "md:m=2", rounds=2, **NEW)
+    with pytest.warns(DeprecationWarning, match="of simulate has become") as heard:
+        old = fedcohort.simulate(TASK, "md:m=2", rounds=2, **OLD)
+    assert [str(each.message) for each in heard] == [
+        "'server' of simulate has become 'optimiser'.",
+        "'estimator' of simulate has become 'aggregator'.",
+    ]
+    assert {each.filename for each in heard} == {__file__}, "it points at the caller"
     assert old.model.tolist() == new.model.tolist()
     assert old.settings == new.settings
-    both = fedcohort.compare(task, "md:m=2", rounds=1, seeds=1, work=work, optimiser="adam")
-    assert both.traces[0].settings["server"]["name"] == "adam"
+
+
+def test_old_arguments_of_a_comparison_mean_the_same_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="of compare has become") as heard:
+        old = fedcohort.compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **OLD)
+    assert {each.filename for each in heard} == {__file__}
+    new = fedcohort.compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **NEW)
+    assert old.settings == new.settings
+    assert old.traces[0].settings["optimiser"]["name"] == "adam"
+
+
+def test_the_old_and_the_new_argument_together_are_refused() -> None:
+    with pytest.raises(BadInput, match="'server' of simulate is the old name of 'optimiser'"):
+        fedcohort.simulate(TASK, "md:m=2", rounds=1, server="adam", optimiser="sgd")
+
+
+def as_it_was(settings: dict[str, object]) -> dict[str, object]:
+    """Settings as an older version wrote them."""
+    before = {new: old for old, new in PARTS.items()}
+    return {before.get(key, key): value for key, value in settings.items()}
+
+
+def test_folders_that_an_older_version_wrote_are_read_and_resumed(tmp_path: Path) -> None:
+    options = {"rounds": 2, "folder": tmp_path, "jobs": 1, **NEW}
+    whole = fedcohort.compare(TASK, "md:m=2", seeds=1, **options)
+    (file,) = tmp_path.glob("*.npz")
+    trace = whole.traces[0]
+    replace(trace, settings=as_it_was(dict(trace.settings))).save(file)
+    path = tmp_path / "settings.json"
+    told = json.loads(path.read_text())
+    assert {*NEW} <= {*told["options"]}
+    path.write_text(json.dumps({**told, "options": as_it_was(told["options"])}))
+    again = Comparison.load(tmp_path)
+    assert again.traces[0].settings == trace.settings
+    assert again.settings["options"] == told["options"]
+    more = fedcohort.compare(TASK, "md:m=2", seeds=2, **options)
+    assert [each.seed for each in more.traces] == [0, 1]
+    assert json.loads(path.read_text())["options"] == told["options"]
+
+
+def test_a_history_that_an_older_version_wrote_is_read(tmp_path: Path) -> None:
+    History(tmp_path).settings(OLD)
+    settings, _ = read(tmp_path)
+    assert settings == NEW

@@ -61,13 +61,13 @@ class Dies(flower.InProcessGrid):
 @pytest.mark.parametrize("after", [False, True])
 def test_a_server_that_is_killed_goes_on_with_the_same_cohorts(name, after, tmp_path) -> None:
     scheme = fedcohort.scheme(name, m=3, **({"d": 5} if name == "pow-d" else {}))
-    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam())
+    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=5, optimiser=Adam())
     for at in (1, 2, 3, 6, 9, 11) if name == "pow-d" else range(1, 7):
         folder = tmp_path / f"{name}-{after}-{at}"
         with pytest.raises(KeyboardInterrupt):
-            play(Dies(at, after), scheme, rounds=5, server=Adam(), folder=folder)
+            play(Dies(at, after), scheme, rounds=5, optimiser=Adam(), folder=folder)
         again, theta = play(
-            flower.InProcessGrid(app(), N), scheme, rounds=5, server=Adam(), folder=folder
+            flower.InProcessGrid(app(), N), scheme, rounds=5, optimiser=Adam(), folder=folder
         )
         np.testing.assert_array_equal(theta, expected)
         done = len(again.cohorts)
@@ -94,7 +94,7 @@ def test_a_server_that_is_killed_with_new_clients_goes_on_with_them(tmp_path) ->
     scheme = fedcohort.scheme("clustered-similarity", m=3)
 
     def began(folder=None):
-        options = {"clients": N - 2, "seed": 3, "limits": QUICK, "estimator": "memory"}
+        options = {"clients": N - 2, "seed": 3, "limits": QUICK, "aggregator": "memory"}
         strategy = flower.CohortStrategy(scheme, folder=folder, **options)
         return strategy, strategy.session.resumed(flower.first_model(task(), 3))
 
@@ -129,7 +129,7 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
     name: str, after: bool, tmp_path, monkeypatch
 ) -> None:
     scheme = fedcohort.scheme(name, m=3)
-    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, estimator=Memory())
+    whole, expected = play(flower.InProcessGrid(app(), N), scheme, rounds=3, aggregator=Memory())
     real = store.save
     for at in range(1, 9):  # 1 write at the beginning, 1 when the scheme begins, 2 a round
         left = [at]
@@ -142,7 +142,7 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
             if left[0] == 0:
                 raise KeyboardInterrupt
 
-        settings = {"rounds": 3, "estimator": Memory(), "folder": tmp_path / str(at)}
+        settings = {"rounds": 3, "aggregator": Memory(), "folder": tmp_path / str(at)}
         with monkeypatch.context() as patch:
             patch.setattr(store, "save", save)
             with pytest.raises(KeyboardInterrupt):
@@ -154,7 +154,7 @@ def test_a_server_that_is_killed_at_any_write_goes_on_with_the_same_cohorts(
 
 def test_a_table_that_scheme_and_estimator_share_is_written_once(tmp_path) -> None:
     scheme = fedcohort.scheme("clustered-similarity", m=3)
-    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, estimator="memory", folder=tmp_path)
+    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, aggregator="memory", folder=tmp_path)
     state = strategy.session.state
     assert state.aggregator.latest is scheme.latest(state.scheme)
     with np.load(tmp_path / f"state-{ROUNDS:06d}.npz") as kept:

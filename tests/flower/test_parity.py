@@ -94,10 +94,10 @@ class Silent(flower.InProcessGrid):
 def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softmax) -> None:
     scheme, how = of_size(name), "plain" if "fedsampling" in name else "memory"
     up = Random(tuple(0.0 if i in SILENT else 1.0 for i in range(N)))
-    settings = {"rounds": ROUNDS, "seed": SEED, "work": WORK, "estimator": how}
+    settings = {"rounds": ROUNDS, "seed": SEED, "work": WORK, "aggregator": how}
     failing = DropOuts(up, rule, quorum=0.3)
     trace = fedcohort.simulate(task, scheme, dropouts=failing, **settings)
-    options = {"dropouts": rule, "estimator": how, "quorum": 0.3, "limits": QUICK}
+    options = {"dropouts": rule, "aggregator": how, "quorum": 0.3, "limits": QUICK}
     strategy, theta = played(task, scheme, Silent, **options)
     assert (
         strategy.session.state.attendance.asked.sum()

@@ -282,9 +282,9 @@ def test_void_rounds_with_memory_are_those_of_the_simulator() -> None:
     up = tuple(0.0 if i in (5, 6, 7) else 1.0 for i in range(N))
     failing = DropOuts(Random(up), AsDrawn(), quorum=0.6)
     trace = fedcohort.simulate(
-        task(), scheme, rounds=12, seed=3, work=WORK, estimator="memory", dropouts=failing
+        task(), scheme, rounds=12, seed=3, work=WORK, aggregator="memory", dropouts=failing
     )
-    options = {"estimator": "memory", "dropouts": "none", "quorum": 0.6}
+    options = {"aggregator": "memory", "dropouts": "none", "quorum": 0.6}
     strategy = flower.CohortStrategy(scheme, clients=N, seed=3, limits=QUICK, **options)
     strategy.VOID_ROUNDS = 99
     strategy.start(silent(5, 6, 7), flower.first_model(task(), 3), num_rounds=12)

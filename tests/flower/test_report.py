@@ -82,7 +82,7 @@ def test_the_trace_is_that_of_the_simulator(name: str, task: Softmax, tmp_path: 
     for field in ("importance", "sizes", "available", "weight_sum", "void", "filled", "invited"):
         np.testing.assert_allclose(getattr(there, field), getattr(here, field), rtol=1e-12)
     assert there.disclosures == here.disclosures
-    for setting in ("scheme", "seed", "server", "estimator", "algorithm", "rounds", "versions"):
+    for setting in ("scheme", "seed", "optimiser", "aggregator", "algorithm", "rounds", "versions"):
         assert there.settings[setting] == here.settings[setting], setting
 
 

@@ -196,7 +196,7 @@ def test_weights_are_applied_as_they_are() -> None:
 
 
 def test_server_optimisers_and_estimators_are_ours() -> None:
-    options = {"server": Adam(), "estimator": Memory()}
+    options = {"optimiser": Adam(), "aggregator": Memory()}
     work = {"rounds": 6, "seed": 3, "work": WORK}
     trace = fedcohort.simulate(task(), fedcohort.scheme("md", m=4), **work, **options)
     grid = flower.InProcessGrid(app(), N)
@@ -206,15 +206,15 @@ def test_server_optimisers_and_estimators_are_ours() -> None:
 
 def test_parts_of_the_server_may_be_named() -> None:
     scheme = fedcohort.scheme("md", m=4)
-    options = {"server": Adam(), "estimator": Memory(), "dropouts": AsDrawn()}
+    options = {"optimiser": Adam(), "aggregator": Memory(), "dropouts": AsDrawn()}
     _, expected = play(flower.InProcessGrid(app(), N), scheme, **options)
-    names = {"server": "adam", "estimator": "memory", "dropouts": "none"}
+    names = {"optimiser": "adam", "aggregator": "memory", "dropouts": "none"}
     strategy, theta = play(flower.InProcessGrid(app(), N), scheme, **names)
     np.testing.assert_array_equal(theta, expected)
     assert strategy.dropouts == AsDrawn()
     for part, kind in {
-        "server": "optimiser",
-        "estimator": "aggregator",
+        "optimiser": "optimiser",
+        "aggregator": "aggregator",
         "dropouts": "rule",
     }.items():
         with pytest.raises(UnknownName, match=f"{kind} named 'memroy'"):
@@ -233,7 +233,7 @@ def test_the_expected_step_is_that_of_all_clients(name: str, how: str, hidden: s
     mean = 0.0
     for chance, cohort in fedcohort.scheme(name, m=1).law(federation).enumerate():
         script = Scripted(tuple(cohort.clients.tolist()), tuple(map(float, cohort.weights)))
-        strategy = flower.CohortStrategy(script, clients=3, seed=0, estimator=how)
+        strategy = flower.CohortStrategy(script, clients=3, seed=0, aggregator=how)
         session, grid = strategy.session, Coming(clients, 3)
         arrays = wire.to_record({"theta": np.array([1.0])})
         session.take(arrays)
@@ -254,7 +254,7 @@ def test_the_expected_step_is_that_of_all_clients(name: str, how: str, hidden: s
 
 @pytest.mark.parametrize("how", ["plain", "memory"])
 def test_rounds_in_which_nobody_is_drawn_are_those_of_the_simulator(how: str) -> None:
-    options = {"estimator": how, "server": "adam"}
+    options = {"aggregator": how, "optimiser": "adam"}
     scheme = fedcohort.scheme("binomial", m=1)
     trace = fedcohort.simulate(task(), scheme, rounds=12, seed=3, work=WORK, **options)
     strategy, theta = play(flower.InProcessGrid(app(), N), scheme, rounds=12, **options)
@@ -265,7 +265,7 @@ def test_rounds_in_which_nobody_is_drawn_are_those_of_the_simulator(how: str) ->
 
 def test_with_nobody_there_the_model_stays() -> None:
     scheme, grid = fedcohort.scheme("md", m=2), Coming(app(), N)
-    options = {"server": "adam", "estimator": "memory", "limits": QUICK}
+    options = {"optimiser": "adam", "aggregator": "memory", "limits": QUICK}
     strategy = flower.CohortStrategy(scheme, clients=N, seed=3, **options)
     arrays = flower.first_model(task(), 3)
     for number, hidden in enumerate([set(), set(range(N))], 1):

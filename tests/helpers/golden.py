@@ -91,7 +91,7 @@ def simulated(name: str, how: str, dropping: bool) -> Played:
     """A run of the simulator."""
     failing = DropOuts(Random(0.6)) if dropping else None
     trace = fedcohort.simulate(
-        task(), of_size(name), rounds=ROUNDS, seed=SEED, work=WORK, estimator=how, dropouts=failing
+        task(), of_size(name), rounds=ROUNDS, seed=SEED, work=WORK, aggregator=how, dropouts=failing
     )
     return _played([trace.cohort(round) for round in range(ROUNDS)], trace.model)
 
@@ -111,7 +111,7 @@ def on_flower(name: str, how: str, dropping: bool) -> Played:
     kind = Silent if dropping else flower.InProcessGrid
     grid = kind(flower.client_app(flower.task_client(task(), WORK)), N, raises=True)
     strategy = flower.CohortStrategy(
-        of_size(name), clients=N, seed=SEED, limits=QUICK, estimator=how
+        of_size(name), clients=N, seed=SEED, limits=QUICK, aggregator=how
     )
     result = strategy.start(grid, flower.first_model(task(), SEED), num_rounds=ROUNDS)
     return _played(strategy.cohorts, result.arrays["theta"].numpy())

@@ -192,7 +192,7 @@ def test_the_memory_estimator_refuses_sums() -> None:
     task = Quadratic([[1.0]] * 3, sizes=[5, 5, 5])
     built = scheme("fedsampling", K=5, mechanism="exact")
     with pytest.raises(BadInput, match="plain estimator"):
-        simulate(task, built, rounds=1, work=ONE_STEP, estimator=Memory())
+        simulate(task, built, rounds=1, work=ONE_STEP, aggregator=Memory())
 
 
 def test_a_round_under_way_is_saved_whole(tmp_path: Path) -> None:

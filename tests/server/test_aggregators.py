@@ -213,7 +213,7 @@ def test_memory_steadies_a_run_side_by_side_with_the_plain_step():
     work = LocalWork(steps=1, lr=0.1, batch=None)
     spread = {}
     for how in (Plain(), Memory()):
-        trace = simulate(task, scheme("uniform", m=2), rounds=300, work=work, estimator=how)
+        trace = simulate(task, scheme("uniform", m=2), rounds=300, work=work, aggregator=how)
         spread[how.name] = trace.train_loss[-100:].mean() - trace.train_loss.min()
     assert spread["memory"] < 0.1 * spread["plain"]
 

@@ -112,7 +112,7 @@ def test_every_rule_works_with_every_scheme(name: str, chosen: str) -> None:
     work = LocalWork(steps=1, batch=None, lr=0.1)
     built = scheme(chosen) if chosen == "full" else scheme(chosen, m=2)
     rule = optimiser(name, eta_g=eta_g)
-    trace = simulate(task, built, rounds=150, work=work, server=rule)
+    trace = simulate(task, built, rounds=150, work=work, optimiser=rule)
     assert trace.train_loss[-1] < 0.05 * trace.train_loss[0]
 
 

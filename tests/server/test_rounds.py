@@ -123,7 +123,7 @@ def test_small_blocks_are_the_same_round(name: str, how: str, monkeypatch: Any) 
     if how == "memory" and "fedsampling" in name:
         pytest.skip("memory is refused where answers count per sample")
     task = Quadratic(np.random.default_rng(0).random((12, 5)), sizes=SIZES)
-    settings = {"rounds": 6, "seed": 2, "estimator": how, "work": LocalWork(steps=2)}
+    settings = {"rounds": 6, "seed": 2, "aggregator": how, "work": LocalWork(steps=2)}
     whole = fedcohort.simulate(task, name, **settings)
     monkeypatch.setattr(engine, "BLOCK_BYTES", 2 * 8 * 5)  # two clients at a time
     parts = fedcohort.simulate(task, name, **settings)

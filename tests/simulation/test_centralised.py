@@ -64,7 +64,7 @@ def test_beside_schemes_in_a_comparison_and_its_report(digits: Softmax, tmp_path
         jobs=1,
         folder=tmp_path / "runs",  # type: ignore[operator]
         work=LocalWork(steps=1, batch=None, lr=0.5),
-        server=Adam(eta_g=0.1),
+        optimiser=Adam(eta_g=0.1),
     )
     assert comparison.labels == ("md", "fedsampling", "centralised")
     assert len(comparison.of("centralised")) == 2

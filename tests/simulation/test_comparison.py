@@ -282,13 +282,13 @@ def test_the_package_is_imported_without_file_locks() -> None:
 def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
     tmp_path: Path,
 ) -> None:
-    built = run(tmp_path / "run", server=Adam(), estimator=Memory())
-    named = run(tmp_path / "run", server="adam", estimator="memory", jobs=1)
-    assert [trace.settings["estimator"] for trace in named.traces] == ["memory"] * 4
+    built = run(tmp_path / "run", optimiser=Adam(), aggregator=Memory())
+    named = run(tmp_path / "run", optimiser="adam", aggregator="memory", jobs=1)
+    assert [trace.settings["aggregator"] for trace in named.traces] == ["memory"] * 4
     for a, b in zip(built.traces, named.traces, strict=True):
         np.testing.assert_array_equal(a.model, b.model)
     with pytest.raises(UnknownName, match="Did you mean 'memory'"):  # before anything is run
-        run(tmp_path / "other", estimator="memroy")
+        run(tmp_path / "other", aggregator="memroy")
     assert not (tmp_path / "other").exists()
 
 

@@ -242,20 +242,20 @@ def test_divergence_is_one_sentence() -> None:
 def test_server_and_estimator_are_used(digits: Softmax) -> None:
     work = LocalWork(steps=2)
     plain = simulate(digits, "md", rounds=3, work=work)
-    half = simulate(digits, "md", rounds=1, work=work, server=Sgd(eta_g=0.5))
+    half = simulate(digits, "md", rounds=1, work=work, optimiser=Sgd(eta_g=0.5))
     whole = simulate(digits, "md", rounds=1, work=work)
     np.testing.assert_allclose(half.model, 0.5 * whole.model, atol=1e-12)
-    memory = simulate(digits, "md", rounds=3, work=work, estimator=Memory())
-    adam = simulate(digits, "md", rounds=3, work=work, server=Adam())
+    memory = simulate(digits, "md", rounds=3, work=work, aggregator=Memory())
+    adam = simulate(digits, "md", rounds=3, work=work, optimiser=Adam())
     assert not np.allclose(plain.model, memory.model)
     assert not np.allclose(plain.model, adam.model)
-    assert memory.settings["estimator"] == "memory"
-    assert adam.settings["server"]["name"] == "adam"
-    by_name = simulate(digits, "md", rounds=3, work=work, estimator="memory", server="sgd")
+    assert memory.settings["aggregator"] == "memory"
+    assert adam.settings["optimiser"]["name"] == "adam"
+    by_name = simulate(digits, "md", rounds=3, work=work, aggregator="memory", optimiser="sgd")
     np.testing.assert_array_equal(by_name.model, memory.model)
 
 
-@pytest.mark.parametrize("part", ["server", "estimator"])
+@pytest.mark.parametrize("part", ["optimiser", "aggregator"])
 @pytest.mark.parametrize("bad", ["memroy", "", 3, Memory, ["sgd"]])
 def test_an_unknown_part_of_the_server_is_one_sentence(part: str, bad: Any) -> None:
     with pytest.raises(UnknownName, match=r"There is no (optimiser|aggregator) named .* Known: "):

@@ -66,21 +66,21 @@ TASK = Quadratic(np.arange(12.0).reshape(6, 2))
 
 def test_words_are_taken_wherever_parts_are() -> None:
     words = {
-        "server": "adam:eta_g=0.1",
+        "optimiser": "adam:eta_g=0.1",
         "availability": "random:probability=0.8",
-        "estimator": "memory",
+        "aggregator": "memory",
         "algorithm": "fedprox:mu=0.3",
     }
     trace = simulate(TASK, "md:m=2", rounds=2, **words)  # type: ignore[arg-type]
     assert trace.settings["availability"] == {"name": "random", "probability": 0.8}
-    assert trace.settings["server"]["eta_g"] == 0.1
+    assert trace.settings["optimiser"]["eta_g"] == 0.1
     assert trace.settings["algorithm"] == {"name": "fedprox", "mu": 0.3}
     compared = compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **words)
     assert compared.settings["options"] == {
         "algorithm": "fedprox:mu=0.3",
         "availability": "random:probability=0.8",
-        "estimator": "memory",
-        "server": "adam:eta_g=0.1,beta1=0.9,beta2=0.99,tau=0.001",
+        "aggregator": "memory",
+        "optimiser": "adam:eta_g=0.1,beta1=0.9,beta2=0.99,tau=0.001",
     }
 
 
@@ -90,9 +90,9 @@ def kept_in(folder: Path, **options: object) -> None:
 
 
 def test_the_setting_of_a_part_that_differs_is_named(tmp_path: Path) -> None:
-    kept_in(tmp_path, server="sgd:eta_g=1")
-    kept_in(tmp_path, server="sgd")  # the same, said shorter
+    kept_in(tmp_path, optimiser="sgd:eta_g=1")
+    kept_in(tmp_path, optimiser="sgd")  # the same, said shorter
     with pytest.raises(BadInput, match=r"was made with eta_g = 1\.0, now it is 0\.5;"):
-        kept_in(tmp_path, server="sgd:eta_g=0.5")
-    with pytest.raises(BadInput, match=r"was made with server = sgd:.*, now it is adam:"):
-        kept_in(tmp_path, server="adam")
+        kept_in(tmp_path, optimiser="sgd:eta_g=0.5")
+    with pytest.raises(BadInput, match=r"was made with optimiser = sgd:.*, now it is adam:"):
+        kept_in(tmp_path, optimiser="adam")

@@ -11,8 +11,9 @@ import typer
 from fedcohort.algorithms import ALGORITHMS, algorithm
 from fedcohort.cli.running import check_options, part_option, run
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import Real, Whole
+from fedcohort.core.renamed import successor
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
@@ -53,17 +54,13 @@ def compare(
     lr: Annotated[float, typer.Option(help="Local step size.")] = 0.1,
     decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
     mu: Annotated[float, typer.Option(help="FedProx's proximal term.")] = 0.0,
-    server: Annotated[
+    step: Annotated[
         str,
-        part_option(
-            "The server's step, as in adam:eta_g=0.1", OPTIMISERS, "--optimiser", "--server"
-        ),
+        part_option("The server's step, as in adam:eta_g=0.1", OPTIMISERS, "--optimiser"),
         OPTIMISERS,
     ] = "sgd",
     estimate: Annotated[
-        str,
-        part_option("What answers are made into", AGGREGATORS, "--aggregator", "--estimator"),
-        AGGREGATORS,
+        str, part_option("What answers are made into", AGGREGATORS, "--aggregator"), AGGREGATORS
     ] = "plain",
     available: Annotated[
         str,
@@ -91,6 +88,8 @@ def compare(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    server: Annotated[str | None, typer.Option(hidden=True)] = None,
+    estimator: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Compare schemes and write a report.
 
@@ -137,8 +136,8 @@ def compare(
             decay=decay,
             mu=mu,
         ),
-        "server": optimiser(server),
-        "estimator": aggregator(estimate),
+        "optimiser": optimiser(_old("--server", server, "--optimiser") or step),
+        "aggregator": aggregator(_old("--estimator", estimator, "--aggregator") or estimate),
         "availability": availability(available),
         "algorithm": algorithm(local),
         "evaluate_every": every,
@@ -158,3 +157,7 @@ def compare(
         settings={"problem": problem.settings()},
         **options,
     )
+
+
+def _old(old: str, given: str | None, new: str) -> str | None:
+    return successor("compare", old, given, new, None, FedcohortWarning)

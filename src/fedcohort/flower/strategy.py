@@ -23,6 +23,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
 from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Ints
@@ -101,7 +102,7 @@ class CohortStrategy(Strategy):
     task
         A name for private answers: clients repeat their answer within one task.
     server, estimator
-        The old names of ``optimiser`` and ``aggregator``.
+        Deprecated names of ``optimiser`` and ``aggregator``.
     """
 
     VOID_ROUNDS = 3
@@ -129,6 +130,8 @@ class CohortStrategy(Strategy):
         server: Optimiser | str | None = None,
         estimator: Aggregator | str | None = None,
     ) -> None:
+        optimiser = successor("CohortStrategy", "server", server, "optimiser", optimiser)
+        aggregator = successor("CohortStrategy", "estimator", estimator, "aggregator", aggregator)
         _require("clients", is_whole(clients) and clients >= 1, "an int of at least 1", clients)
         _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
         _require("largest", is_real(largest) and largest > 0, "a number above 0", largest)
@@ -145,8 +148,8 @@ class CohortStrategy(Strategy):
         setup = Setup(
             self.scheme,
             checked_seed(seed, "CohortStrategy"),
-            optimiser_by_name(server if optimiser is None else optimiser),
-            aggregator_by_name(estimator if aggregator is None else aggregator),
+            optimiser_by_name(optimiser),
+            aggregator_by_name(aggregator),
             dropout_rule(dropouts),
             float(quorum),
             algorithm_by_name(algorithm),

@@ -105,8 +105,10 @@ def methods(setting: Setting, task: Softmax) -> dict[str, Run]:
     """Figures 3 and 4: FedSampling, its relatives, and client sampling."""
     m = max(1, round(setting.samples * len(task.sizes) / int(task.sizes.sum())))
 
-    def run(scheme: Scheme[Any], server: Optimiser | None = None) -> Run:
-        return lambda seed: simulate(task, scheme, seed=seed, server=server, **setting.options)
+    def run(scheme: Scheme[Any], optimiser: Optimiser | None = None) -> Run:
+        return lambda seed: simulate(
+            task, scheme, seed=seed, optimiser=optimiser, **setting.options
+        )
 
     central = Centralised(setting.samples)
     return {

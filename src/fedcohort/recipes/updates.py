@@ -74,7 +74,7 @@ def run(
         rounds=setting.rounds,
         seed=seed,
         work=setting.work,
-        estimator=how,
+        aggregator=how,
     )
 
 

@@ -23,7 +23,7 @@ _NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
 _OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions", STATE}
 _GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
 _KNOWN_EVERYWHERE = (
-    "rounds", "clients", "importance", "dimension", "server", "estimator", "algorithm",
+    "rounds", "clients", "importance", "dimension", "optimiser", "aggregator", "algorithm",
 )  # fmt: skip
 """What can be said of a run on Flower and of a simulated one: data and training cannot."""
 

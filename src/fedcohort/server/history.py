@@ -17,6 +17,7 @@ import numpy as np
 from fedcohort.core import journal
 from fedcohort.core.errors import BadCheckpoint, CannotSave
 from fedcohort.core.files import is_held
+from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.types import Ints
 from fedcohort.server.records import Record, joined
 
@@ -107,7 +108,7 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
     metrics: dict[int, dict[str, float]] = {}
     try:
         for line in _Journal(folder / FILE).peek():
-            settings.update(line.get("settings", {}))
+            settings.update(renamed_keys(line.get("settings", {})))
             if "record" in line:
                 found.append((_record(line["record"]), settings.get("ids", [])))
             elif "metrics" in line:

@@ -18,6 +18,7 @@ import joblib
 from fedcohort.algorithms import algorithm
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_whole
+from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.learning import Task
@@ -218,13 +219,16 @@ def compare(
 def _built(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of the server that were given by name, built: one folder, whichever way it is said."""
     build: dict[str, Callable[[Any], Any]] = {
-        "server": optimiser,
-        "estimator": aggregator,
+        "optimiser": optimiser,
+        "aggregator": aggregator,
         "availability": availability,
         "algorithm": algorithm,
     }
-    old = {"optimiser": "server", "aggregator": "estimator"}  # as folders have always called them
-    named = {old.get(key, key): given for key, given in options.items()}
+    named = dict(options)
+    for old, new in PARTS.items():
+        if old in named:
+            given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=4)
+            named[new] = given
     return {key: build[key](given) if key in build else given for key, given in named.items()}
 
 

@@ -16,6 +16,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_whole
+from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
@@ -96,7 +97,7 @@ def simulate(
     settings
         Anything to keep with the trace (a label, the command that made it).
     server, estimator
-        The old names of ``optimiser`` and ``aggregator``.
+        Deprecated names of ``optimiser`` and ``aggregator``.
 
     >>> from fedcohort.learning import Quadratic
     >>> task = Quadratic([[0.0], [1.0]], sizes=[1, 3])
@@ -104,13 +105,15 @@ def simulate(
     >>> float(trace.model[0])
     0.75
     """
+    optimiser = successor("simulate", "server", server, "optimiser", optimiser)
+    aggregator = successor("simulate", "estimator", estimator, "aggregator", aggregator)
     check_rounds("rounds", rounds)
     check_rounds("evaluate_every", evaluate_every)
     setup = Setup(
         as_scheme(scheme),
         checked_seed(seed, "simulate"),
-        optimiser_by_name(server if optimiser is None else optimiser),
-        aggregator_by_name(estimator if aggregator is None else aggregator),
+        optimiser_by_name(optimiser),
+        aggregator_by_name(aggregator),
         AsDrawn() if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
         algorithm_by_name(algorithm),
@@ -242,8 +245,8 @@ class Simulation:
             "parameters": dict(setup.scheme.parameters),
             "task": self.task.name,
             "work": asdict(self.work),
-            "server": {"name": setup.optimiser.name, **setup.optimiser.parameters},
-            "estimator": setup.aggregator.name,
+            "optimiser": {"name": setup.optimiser.name, **setup.optimiser.parameters},
+            "aggregator": setup.aggregator.spec,
             "algorithm": {"name": setup.algorithm.name, **setup.algorithm.parameters},
             "availability": {"name": self.availability.name, **asdict(self.availability)},  # type: ignore[call-overload]
             "dropouts": None if self.dropouts is None else self.dropouts.settings(),

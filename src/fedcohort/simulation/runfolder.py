@@ -12,6 +12,7 @@ from typing import Any
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
 from fedcohort.core.fingerprint import source_digest
+from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.spec import split
 
 SETTINGS = "settings.json"
@@ -73,8 +74,9 @@ def read_settings(place: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict) and isinstance(found["schemes"], dict):
-            return {"seeds": [], **found}
-    except (ValueError, KeyError):  # no JSON, no text, or of something else
+            options = renamed_keys(found.get("options", {}))
+            return {"seeds": [], **found, **({"options": options} if options else {})}
+    except (ValueError, KeyError, AttributeError):  # no JSON, no text, or of something else
         pass
     raise BadCheckpoint(f"'{path}' is damaged; take another folder, or delete '{place}'.")
 
