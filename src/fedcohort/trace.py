@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -353,11 +354,13 @@ def _ids(ids: Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 def versions() -> dict[str, str]:
-    """What ran: our version, Python's, numpy's."""
+    """What ran: our version, Python's, numpy's, and torch's where it was used."""
     from fedcohort import __version__
 
+    torch = sys.modules.get("torch")
     return {
         "fedcohort": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
+        **({} if torch is None else {"torch": str(torch.__version__)}),
     }

@@ -24,12 +24,16 @@ KERNELS = {
     "haswell": {"OPENBLAS_CORETYPE": "Haswell"},
     "without V3": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4"},
 }
+OF_TORCH = {
+    "torch default": {"ATEN_CPU_CAPABILITY": "default"},
+    "torch avx2": {"ATEN_CPU_CAPABILITY": "avx2"},
+}
 
 
 def run(kernel: str, *options: str) -> subprocess.CompletedProcess[str]:
-    if platform.machine() != "x86_64" or (kernel == "haswell" and not here["AVX2"]):
+    if platform.machine() != "x86_64" or (kernel in ("haswell", "torch avx2") and not here["AVX2"]):
         pytest.skip("this processor cannot run that kernel")
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **KERNELS.get(kernel, {})}
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **(KERNELS | OF_TORCH).get(kernel, {})}
     command = [sys.executable, str(SCRIPT), *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
@@ -44,6 +48,11 @@ def assert_good(done: subprocess.CompletedProcess[str]) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_seeds(kernel: str) -> None:
     assert_good(run(kernel, "--quick"))
+
+
+@pytest.mark.parametrize("kernel", ["as it is", *OF_TORCH])
+def test_torch_models(kernel: str) -> None:
+    assert_good(run(kernel, "--torch", "--seeds", "1"))
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 pytest.importorskip("flwr")
 from fedcohort import flower
 
-torch = pytest.importorskip("torch")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower" / "quickstart-pytorch"
 CONFIG = {"clients": 5, "num-server-rounds": 4, "local-epochs": 2, "learning-rate": 0.1}
 

@@ -2,6 +2,7 @@
 
     python tests/helpers/parity.py [--seeds 20] [--sizes small,middle,large] [--dtypes ...]
     python tests/helpers/parity.py --quick    two seeds, one size; and what was recorded
+    python tests/helpers/parity.py --torch    torch models, in every scheme
 
 Clients that train together are multiplied together, one that trains alone is not, and an
 optimised product rounds differently for other shapes and on other processors. So losses, norms
@@ -164,6 +165,34 @@ def quick() -> Iterator[dict[str, Any]]:
             yield {"scheme": key, "good": again and golden.agrees(now, recorded[key])}
 
 
+def torch_task(size: Size, images: bool) -> Any:
+    """The same problem for a dense torch network, or for one that convolves, drops and counts."""
+    import torch
+    from torch import nn
+
+    from fedcohort.learning import LearningTask, TorchModel
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(size.features, 8), nn.ReLU(), nn.Linear(8, size.classes))
+    if images:
+        layers = nn.Conv2d(1, 3, 2), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3)
+        net = nn.Sequential(nn.Unflatten(1, (1, 2, -1)), *layers, nn.Linear(6, size.classes))
+    data = task(size, "float32").data
+    return LearningTask(TorchModel(net), data)
+
+
+def torch_rows(seeds: int) -> Iterator[dict[str, Any]]:
+    """What every scheme came to with torch models."""
+    size = SIZES["small"]
+    for images in (False, True):
+        problem = torch_task(size, images)
+        for name in sorted(fedcohort.schemes.schemes()):
+            scheme = of_size(name, size.m)
+            found = [compared(problem, scheme, seed, size.work, 3) for seed in range(seeds)]
+            labels = {"scheme": name, "size": "images" if images else "dense"}
+            yield _row(found, TOLERANCE["float32"], dtype="float32", **labels)
+
+
 def _row(found: list[Difference], tolerance: float, **labels: str) -> dict[str, Any]:
     same = [each for each in found if each.cohorts < 0]
     return {
@@ -179,12 +208,15 @@ def _row(found: list[Difference], tolerance: float, **labels: str) -> dict[str, 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare the simulator with Flower.")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--torch", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--dtypes", default=",".join(TOLERANCE))
     asked = parser.parse_args()
     logging.getLogger("flwr").setLevel(logging.ERROR)
     every = rows(asked.seeds, asked.sizes.split(","), asked.dtypes.split(","))
+    if asked.torch:
+        every = torch_rows(asked.seeds)
     bad = 0
     for row in quick() if asked.quick else every:
         bad += not row["good"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
@@ -257,7 +258,6 @@ def test_initial_models() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flat_model_has_the_order_of_torch(kind: type[Softmax] | type[MLP]) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
     task = build(kind, dtype=np.float32)
     linear = [torch.nn.Linear(*widths) for widths in itertools.pairwise(task.model.widths)]
     hidden = [torch.nn.ReLU(), linear[-1]] if kind is MLP else []

@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput
 
 _SCRIPT = "__main__"
-_KNOWN = {*sys.stdlib_module_names, "numpy", __name__.split(".")[0]} - {_SCRIPT}
+_KNOWN = {*sys.stdlib_module_names, "numpy", "torch", __name__.split(".")[0]} - {_SCRIPT}
 """Packages whose code counts by name: it is the version of them that decides."""
 
 _BLOCK_BYTES = 1 << 24

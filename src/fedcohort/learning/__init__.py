@@ -1,5 +1,9 @@
 """What clients learn: tasks, models and local work; training is batched over the cohort."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.core.errors import MissingExtra
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
@@ -12,6 +16,12 @@ from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.trainers import Batched, PlainLoop
 from fedcohort.learning.work import LocalWork
 
+if TYPE_CHECKING:
+    from fedcohort.learning.network import Network
+    from fedcohort.learning.torch_model import TorchModel
+    from fedcohort.learning.trainers.torch_cohort import TorchCohort
+    from fedcohort.learning.trainers.torch_loop import TorchLoop
+
 __all__ = [
     "MLP",
     "Batched",
@@ -22,10 +32,36 @@ __all__ = [
     "LearningTask",
     "LocalWork",
     "Model",
+    "Network",
     "PlainLoop",
     "Quadratic",
     "Softmax",
     "Task",
+    "TorchCohort",
+    "TorchLoop",
+    "TorchModel",
     "Trainer",
     "cut",
 ]
+
+_OF_TORCH = {
+    "Network": "network",
+    "TorchCohort": "trainers.torch_cohort",
+    "TorchLoop": "trainers.torch_loop",
+    "TorchModel": "torch_model",
+}
+"""What needs torch, and where it is: torch takes seconds to import, and need not be installed."""
+
+if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _OF_TORCH:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        try:
+            found = getattr(importlib.import_module(f"{__name__}.{_OF_TORCH[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingExtra(f"fedcohort.learning.{name}", "torch") from None
+        globals()[name] = found
+        return found

@@ -58,12 +58,15 @@ class LearningTask(Task):
         trainer: Trainer | None = None,
         importance: ArrayLike | None = None,
     ) -> None:
-        if trainer is None:
-            trainer = next(each for each in TRAINERS if each.misfit(model, data) is None)
-        reason = model.misfit(data) or trainer.misfit(model, data)
-        if reason is not None:
+        reason = model.misfit(data)
+        if reason is None:
+            trainer = trainer or model.trainer(data)
+            trainer = trainer or next(each for each in TRAINERS if not each.misfit(model, data))
+            reason = trainer.misfit(model, data)
+        if reason is not None or trainer is None:
+            by = "" if trainer is None else f" by {trainer}"
             raise BadInput(
-                f"The model {model.name!r} cannot be trained by {trainer} on these data: {reason}."
+                f"The model {model.name!r} cannot be trained{by} on these data: {reason}."
             )
         self.name, self.model, self.trainer = model.name, model, trainer
         self.dimension = model.dimension

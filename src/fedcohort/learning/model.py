@@ -16,6 +16,7 @@ from fedcohort.learning.data import ClientData, Dataset, Partition
 
 if TYPE_CHECKING:
     from fedcohort.learning.learning_task import LearningTask
+    from fedcohort.learning.trainer import Trainer
 
 
 class Model(ABC):
@@ -68,6 +69,10 @@ class Model(ABC):
 
     def misfit(self, data: ClientData) -> str | None:
         """Why the model cannot learn from these data, in words; None if it can."""
+        return None
+
+    def trainer(self, data: ClientData) -> Trainer | None:
+        """How it is trained unless the task is told; None for the first trainer that can."""
         return None
 
     @classmethod

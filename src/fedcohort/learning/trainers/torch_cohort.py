@@ -1,0 +1,161 @@
+"""Small dense torch models, the clients of a cohort side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from fedcohort.core.types import Array, Ints
+from fedcohort.learning.batches import batches
+from fedcohort.learning.data import ClientData
+from fedcohort.learning.model import Model
+from fedcohort.learning.network import Network, Weights
+from fedcohort.learning.trainer import Trainer
+from fedcohort.learning.trainers.cohort import Drawn, groups, make_plan
+from fedcohort.learning.trainers.layers import Plan
+from fedcohort.learning.trainers.torch_loop import TorchComputation
+from fedcohort.learning.trainers.torch_steps import Descent
+from fedcohort.learning.work import LocalWork
+
+_TRAIN_BYTES = 64 << 20  # what a group of clients that train together may hold
+_PARAMETERS = 1 << 16  # of larger networks, a step of one client alone is no longer all overhead
+_LAYERS = (
+    nn.Linear,
+    nn.Flatten,
+    nn.Unflatten,
+    nn.Identity,
+    nn.LayerNorm,
+    nn.ReLU,
+    nn.LeakyReLU,
+    nn.ELU,
+    nn.GELU,
+    nn.SiLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Softplus,
+)
+
+
+@dataclass(frozen=True)
+class TorchCohort(Trainer):
+    """The clients of a cohort in one batched product, for small dense networks.
+
+    For modules on the CPU of at most 65,536 parameters, all in linear layers and layer
+    normalisation: a step of one client is then mostly the calling of operations, and one call
+    serves all clients. Convolutions and recurrent layers are slower side by side than one after
+    another (see docs/models.md for what was measured), and dropout and BatchNorm must not depend
+    on who else was chosen, so those are left to `TorchLoop`.
+    """
+
+    def misfit(self, model: Model, data: ClientData) -> str | None:
+        """See `Trainer.misfit`; the module is tried on two clients."""
+        if not isinstance(model, Network):
+            return "it trains models of torch"
+        with model.at_work() as weights:
+            leaves = [part for part in weights.module.modules() if not any(part.children())]
+            if not all(type(part) in _LAYERS for part in leaves) or weights.buffers:
+                return "it trains dense networks without dropout and running statistics"
+            if model.dimension > _PARAMETERS:
+                return f"it trains networks of at most {_PARAMETERS} parameters"
+            x, y = data.samples(np.zeros(4, dtype=np.int64))
+            inputs, targets = (
+                each.view(2, 2, *each.shape[1:]) for each in (model.batch(x), model.tensor(y))
+            )
+            weights.module.train()
+            stacked = {name: torch.stack([p, p]) for name, p in weights.parameters.items()}
+            try:
+                _losses(model, weights, stacked, inputs, targets)
+            except Exception:  # whatever it is that cannot be computed side by side
+                return "its module cannot be computed for several clients at once"
+        return None
+
+    def bind(self, model: Model, data: ClientData) -> TorchCohortComputation:
+        """Nothing is copied: samples are read as they are needed."""
+        assert isinstance(model, Network)  # noqa: S101  # by `misfit`
+        return TorchCohortComputation(model, data)
+
+
+class TorchCohortComputation(TorchComputation):
+    """See `Computation`."""
+
+    def updates(
+        self,
+        theta: Array,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float,
+        drift: Array | None,
+    ) -> Array:
+        """See `Computation.updates`."""
+        rows = np.zeros((len(clients), len(theta)), dtype=self.model.dtype)
+        drawn: list[Drawn] = []
+        sizes = self.data.sizes[clients].tolist()
+        for position, (size, rng) in enumerate(zip(sizes, rngs, strict=True)):
+            taken, lengths = batches(rng, size, work, data_rate)
+            if len(taken):
+                drawn.append((position, taken, lengths))
+        with self.model.at_work() as weights:
+            for group in groups(drawn, self._most):
+                plan = make_plan(group, clients, rows.dtype)
+                places = [position for position, _, _ in group]
+                push = None if drift is None else drift[places]
+                rows[places] = self._train_together(weights, theta, plan, work, push)
+        return rows
+
+    def _most(self, steps: int, width: int) -> int:
+        """The clients that train together on batches of a width."""
+        floats = 4 * self.model.dimension + 2 * width * self.data.features
+        return max(1, _TRAIN_BYTES // (floats * self.model.dtype.itemsize))
+
+    def _train_together(
+        self, weights: Weights, theta: Array, plan: Plan, work: LocalWork, push: Array | None
+    ) -> Array:
+        """What training adds to the model of each client of a plan, (k, d)."""
+        start = self.model.tensor(theta)
+        first = weights.cut(start)
+        count = len(plan.clients)
+        held = [part.expand(count, *part.shape).clone() for part in first]
+        drift = None
+        if push is not None:
+            each = [weights.cut(self.model.tensor(row)) for row in push]
+            drift = [torch.stack(parts) for parts in zip(*each, strict=True)]
+        starts = self.data.starts[plan.clients][:, None]
+        weights.module.train()
+        for rows, shares, active in zip(plan.rows, plan.weights, plan.active, strict=True):
+            now = [part[:active].detach().requires_grad_() for part in held]
+            places = (rows + starts)[:active]  # (k, B)
+            x, y = self.data.samples(places.ravel())
+            inputs, targets = self.model.batch(x), self.model.tensor(y)
+            shape = places.shape
+            losses = _losses(
+                self.model,
+                weights,
+                dict(zip(weights.parameters, now, strict=True)),
+                inputs.view(*shape, *inputs.shape[1:]),
+                targets.view(*shape, *targets.shape[1:]),
+            )
+            total = (losses * self.model.tensor(shares[:active])).sum()
+            gradients = torch.autograd.grad(total, now, materialize_grads=True)
+            own = None if drift is None else [part[:active] for part in drift]
+            Descent(work, first, own).step(now, gradients)
+        changes = [
+            (part - begin).reshape(count, -1) for part, begin in zip(held, first, strict=True)
+        ]
+        return torch.cat(changes, dim=1).cpu().numpy()
+
+
+def _losses(
+    model: Network, weights: Weights, stacked: dict[str, Tensor], inputs: Tensor, targets: Tensor
+) -> Tensor:
+    """The losses (k, B) of the samples of clients with parameters of their own."""
+
+    def alone(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return model.loss_of(functional_call(weights.module, parameters, (x,)), y)
+
+    return vmap(alone)(stacked, inputs, targets)

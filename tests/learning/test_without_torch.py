@@ -1,0 +1,55 @@
+"""The base install does without torch, and whoever asks for it is told what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HIDE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, Absent())
+"""
+RUN = """
+import fedcohort, fedcohort.learning, fedcohort.cli
+task = fedcohort.Problem("digits", "iid:n=5").task()
+fedcohort.simulate(task, "md:m=2", rounds=1)
+"""
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_nothing_imports_torch_unasked() -> None:
+    assert python(f"{RUN}\nimport sys\nprint('torch' in sys.modules)") == "False\n"
+
+
+def test_the_base_install_runs() -> None:
+    python(HIDE + RUN)
+
+
+@pytest.mark.parametrize("name", ["TorchModel", "TorchLoop", "TorchCohort", "Network"])
+def test_the_extra_is_named(name: str) -> None:
+    code = f"""
+from fedcohort.core.errors import MissingExtra
+import fedcohort.learning
+try:
+    fedcohort.learning.{name}
+except MissingExtra as error:
+    print(error)
+"""
+    said = python(HIDE + code)
+    assert said == (
+        f"fedcohort.learning.{name} needs an optional dependency: "
+        "run `pip install 'fedcohort[torch]'`.\n"
+    )
