@@ -59,7 +59,9 @@ def second_round(name: str) -> Counter[CodeType]:
         sys.setprofile(note if done == 1 else None)
 
     strategy = flower.CohortStrategy(fedcohort.scheme(name, **SCHEMES[name]), clients=N, seed=SEED)
-    grid = flower.InProcessGrid(flower.client_app(flower.task_client(task(), WORK)), N, raises=True)
+    grid = flower.InProcessGrid(
+        flower.client_app(flower.task_client(task(), WORK), simulated=True), N, raises=True
+    )
     try:
         start = flower.first_model(task(), SEED)
         strategy.start(grid, start, num_rounds=2, evaluate_fn=between)

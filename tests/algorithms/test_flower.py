@@ -41,7 +41,7 @@ def app(folder: Path | None, local: Any = None, own: Any = (Control,)) -> flower
 
     policy = ClientPolicy(folder=None if folder is None else place)
     local = local or flower.task_client(task(), WORK)
-    return flower.client_app(local, algorithms=own, policy=policy)
+    return flower.client_app(local, algorithms=own, policy=policy, simulated=True)
 
 
 class Trouble(flower.InProcessGrid):
@@ -241,11 +241,23 @@ def test_payloads_that_nobody_asked_for_are_rejected(tmp_path: Path) -> None:
         play(Eager(app(tmp_path)), algorithm=None)
 
 
+def test_who_draws_no_sample_remembers_what_it_did(tmp_path: Path) -> None:
+    """As in the simulator; 10 to 120 samples, of which one in 22 takes part."""
+    chosen = "fedsampling:K=30,mechanism=exact"
+    trace = fedcohort.simulate(
+        task(), chosen, rounds=ROUNDS, seed=3, work=WORK, algorithm=Control()
+    )
+    assert any((trace.cohort(round).weights == 0).any() for round in range(ROUNDS))  # nobody drawn
+    strategy = play(Trouble(app(tmp_path)), chosen)
+    np.testing.assert_allclose(strategy.session.state.theta, trace.model, rtol=0, atol=1e-12)
+    assert imbalance(strategy, tmp_path) < 1e-12
+
+
 def test_estimates_count_by_samples_where_updates_do(tmp_path: Path) -> None:
     def place(context: Any) -> Path:
         return tmp_path / str(context.node_config["partition-id"])
 
-    policy = ClientPolicy(folder=place, largest_epsilon=20.0)
+    policy = ClientPolicy(folder=place, largest_epsilon=20.0, updates_in_plain=True)
     clients = flower.client_app(
         flower.task_client(task(), WORK), algorithms=[Control], policy=policy
     )

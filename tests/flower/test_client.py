@@ -314,7 +314,8 @@ def discreet(folder, **policy: Any) -> ClientPolicy:
 
 
 def private_app(folder) -> ClientApp:
-    return flower.client_app(flower.task_client(task(), WORK), policy=discreet(folder))
+    policy = discreet(folder, updates_in_plain=True)
+    return flower.client_app(flower.task_client(task(), WORK), policy=policy)
 
 
 SAMPLING = fedcohort.scheme("fedsampling", K=100, M=300, epsilon=3.0, when_imprecise="accept")
@@ -335,6 +336,16 @@ def test_a_private_size_is_answered_once_and_accounted(tmp_path) -> None:
     assert [told.what for told in first.disclosures()][:1] == ["private_size"]
     assert first.disclosures()[0].epsilon == 3.0  # in all, whatever the number of rounds
     assert first.ledger.epsilons() == {"private_size": 3.0}
+
+
+def test_a_private_size_in_the_open_needs_consent_and_the_server_says_why(
+    tmp_path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shy = flower.client_app(flower.task_client(task(), WORK), policy=discreet(tmp_path))
+    with pytest.raises(TooFewClients, match=r"ClientPolicy\(updates_in_plain=True\)"):
+        run(flower.InProcessGrid(shy, N), SAMPLING, importance="equal")
+    assert [PrivateSize(tmp_path / str(i)).spent for i in range(N)] == [0.0] * N
+    assert "size (over the rounds): the number of samples, from which updates are" in caplog.text
 
 
 def test_beyond_its_budget_a_client_refuses(tmp_path) -> None:

@@ -48,7 +48,7 @@ def of_size(name: str) -> fedcohort.Scheme:
 
 
 def played(task: Softmax, scheme: fedcohort.Scheme, kind=flower.InProcessGrid, **options: object):
-    grid = kind(flower.client_app(flower.task_client(task, WORK)), N, raises=True)
+    grid = kind(flower.client_app(flower.task_client(task, WORK), simulated=True), N, raises=True)
     strategy = flower.CohortStrategy(scheme, clients=N, seed=SEED, **options)
     result = strategy.start(grid, flower.first_model(task, SEED), num_rounds=ROUNDS)
     return strategy, result.arrays["theta"].numpy()

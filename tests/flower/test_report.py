@@ -52,7 +52,9 @@ def on_flower(task: Softmax, scheme: fedcohort.Scheme, folder: Path, **options: 
             {"accuracy": float(found.accuracy[0]), "loss": float(found.test_loss[0])}
         )
 
-    grid = flower.InProcessGrid(flower.client_app(flower.task_client(task, WORK)), 8, raises=True)
+    grid = flower.InProcessGrid(
+        flower.client_app(flower.task_client(task, WORK), simulated=True), 8, raises=True
+    )
     strategy = flower.CohortStrategy(
         scheme, clients=8, seed=SEED, folder=folder, limits=QUICK, **options
     )
@@ -139,7 +141,7 @@ def test_drop_outs_that_are_replaced_are_those_of_the_simulator(
             return np.setdiff1d(np.arange(n), away)
 
     scheme = fedcohort.scheme("md", m=4)
-    grid = Silent(flower.client_app(flower.task_client(task, WORK)), 8)
+    grid = Silent(flower.client_app(flower.task_client(task, WORK), simulated=True), 8)
     strategy = flower.CohortStrategy(
         scheme, clients=8, seed=SEED, folder=tmp_path / "run", limits=QUICK, dropouts=Redraw()
     )

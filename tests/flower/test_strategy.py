@@ -227,7 +227,9 @@ def test_parts_of_the_server_may_be_named() -> None:
 def test_the_expected_step_is_that_of_all_clients(name: str, how: str, hidden: set[int]) -> None:
     """Over all outcomes of a draw, that nobody is drawn among them."""
     three = Quadratic([[3.0], [6.0], [9.0]], sizes=[1, 2, 3])
-    clients = flower.client_app(flower.task_client(three, LocalWork(steps=1, lr=1.0, batch=None)))
+    clients = flower.client_app(
+        flower.task_client(three, LocalWork(steps=1, lr=1.0, batch=None)), simulated=True
+    )
     there = [i for i in range(3) if i not in hidden]
     federation = fedcohort.Federation.from_sizes([1, 2, 3]).among(there)
     mean = 0.0

@@ -28,7 +28,7 @@ def task() -> Quadratic:
 
 
 def app() -> ClientApp:
-    return flower.client_app(flower.task_client(task(), WORK))
+    return flower.client_app(flower.task_client(task(), WORK), simulated=True)
 
 
 def play(grid, scheme="full", rounds: int = ROUNDS, **options):

@@ -109,7 +109,7 @@ class Silent(flower.InProcessGrid):
 def on_flower(name: str, how: str, dropping: bool) -> Played:
     """A run on the in-process grid."""
     kind = Silent if dropping else flower.InProcessGrid
-    grid = kind(flower.client_app(flower.task_client(task(), WORK)), N, raises=True)
+    grid = kind(flower.client_app(flower.task_client(task(), WORK), simulated=True), N, raises=True)
     strategy = flower.CohortStrategy(
         of_size(name), clients=N, seed=SEED, limits=QUICK, aggregator=how
     )

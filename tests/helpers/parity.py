@@ -100,7 +100,7 @@ def compared(problem: Any, scheme: Any, seed: int, work: LocalWork, rounds: int)
     """Run a scheme in the simulator and on Flower, and compare."""
     trace = fedcohort.simulate(problem, scheme, rounds=rounds, seed=seed, work=work)
     clients = len(problem.sizes)
-    app = flower.client_app(flower.task_client(problem, work))
+    app = flower.client_app(flower.task_client(problem, work), simulated=True)
     strategy = flower.CohortStrategy(scheme, clients=clients, seed=seed)
     result = strategy.start(
         flower.InProcessGrid(app, clients, raises=True),

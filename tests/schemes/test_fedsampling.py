@@ -428,12 +428,10 @@ def test_every_scheme_tells_what_it_discloses() -> None:
         {each.what for each in scheme("fedsampling", mechanism=m).disclosures(10)}
         for m in ("levels", "exact")
     )
-    assert private == {"private_size", "participation", "update"}
+    assert private == {"private_size", "participation", "update", "size"}
     assert known == {"size", "participation", "update"}
-    assert {each.what for each in scheme("fedsampling-naive").disclosures(1)} == {
-        "participation",
-        "update",
-    }
+    naive = scheme("fedsampling-naive").disclosures(1)
+    assert {each.what for each in naive} == {"participation", "update", "size"}
 
 
 def test_a_disclosure_is_one_line() -> None:

@@ -247,7 +247,7 @@ def test_flower_calls_up_the_same_clients_as_the_simulator(name: str) -> None:
     strategy = flower.CohortStrategy(
         scheme, clients=n, seed=3, limits=limits, dropouts=Redraw(attempts=4)
     )
-    grid = Silent(flower.client_app(flower.task_client(task(n), work)), n)
+    grid = Silent(flower.client_app(flower.task_client(task(n), work), simulated=True), n)
     result = strategy.start(grid, flower.first_model(task(n), 3), num_rounds=6)
     assert [len(cohort) for cohort in strategy.cohorts] == [3] * 6
     assert strategy.cohorts == [trace.cohort(round) for round in range(6)]

@@ -29,4 +29,10 @@ class Disclosure(NamedTuple):
 SIZES = Disclosure("size", "beforehand", "the share of all data that each client holds")
 CHOICE = Disclosure("participation", "every round", "who takes part: the server chooses")
 EVERYONE = Disclosure("participation", "every round", "nothing: whoever is available answers")
+SHARES = Disclosure(
+    "size",
+    "over the rounds",
+    "the number of samples, from which updates are zero and how long the others are, whatever "
+    "epsilon, unless securely aggregated",
+)
 TRAINING = Disclosure("update", "every round", "the model update, unless securely aggregated")

@@ -25,7 +25,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from fedcohort.core.client import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NO
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.types import Array
 from fedcohort.flower import wire
+from fedcohort.flower.coins import toss
 from fedcohort.flower.local import rule_unused
 from fedcohort.flower.quantities import FlowerClient, Model
 from fedcohort.flower.work import Work
@@ -80,6 +81,7 @@ class CohortClientApp(ClientApp):
         signals: Collection[Signal] = (),
         algorithms: Collection[type[Algorithm] | str] = (),
         policy: ClientPolicy | None = None,
+        simulated: bool = False,
         mods: list[Any] | None = None,
     ) -> None:
         super().__init__(mods=mods)
@@ -87,14 +89,22 @@ class CohortClientApp(ClientApp):
         self._signals = tuple(signals)
         own = [ALGORITHMS.find(a) if isinstance(a, str) else a for a in algorithms]
         self._algorithms = {each.name: ALGORITHMS.checked(each) for each in own}
-        self.policy = policy or ClientPolicy()
+        self.policy, self.simulated = policy or ClientPolicy(), simulated
         self.trains = self.evaluates = self._trains_by_object = False
         super().query(wire.ACTION)(self._answer)
 
     def train(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
         """Register a train function of your own, as on any ClientApp."""
-        self.trains |= action == "default"
-        return super().train(action, mods=mods)
+        decorate = super().train(action, mods=mods)
+        if action != "default":
+            return decorate
+        self.trains = True
+
+        def registered(function: Handler) -> Handler:
+            decorate(self._on_its_share(function))  # beneath all mods
+            return function
+
+        return registered
 
     def evaluate(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
         """Register an evaluate function of your own, as on any ClientApp."""
@@ -103,6 +113,7 @@ class CohortClientApp(ClientApp):
 
     def __call__(self, message: Message, context: Context) -> Message:
         """Answer, train or evaluate."""
+        toss(message, context, self.policy, self.simulated)
         keep_model(message, context)
         if message.metadata.message_type != wire.TRAIN:
             return super().__call__(message, context)
@@ -177,6 +188,20 @@ class CohortClientApp(ClientApp):
         content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
         return Message(content, reply_to=message)
 
+    def _on_its_share(self, train: Handler) -> Handler:
+        """A train function of the user's, not called where no sample was drawn."""
+
+        @wraps(train)
+        def trained(message: Message, context: Context) -> Message:
+            client = self._asked(message, context)
+            if client.idle:
+                return self._trained_by_object(client, message)
+            reply = train(message, context)
+            Work.of(message).require_honoured()
+            return reply
+
+        return trained
+
     def _train(self, message: Message, context: Context) -> Message:
         """Train by the object's own ``update``."""
         client = self._asked(message, context)
@@ -184,6 +209,9 @@ class CohortClientApp(ClientApp):
             raise BadInput(
                 "A client trains by a method update(model, work), or by an @app.train() function."
             )
+        return self._trained_by_object(client, message)
+
+    def _trained_by_object(self, client: FlowerClient, message: Message) -> Message:
         content = RecordDict({wire.CHANGE: wire.to_record(client.change())})
         payloads = client.payloads()
         if payloads:
@@ -202,7 +230,7 @@ class CohortClientApp(ClientApp):
             heard = {name: self._measured(name, client, {}) for name in listens}
             reply.content[wire.ANSWER] = wire.to_record(heard)
         if work.per_sample:
-            number, change = len(work.participants(client.size)), client.change()
+            number, change = client.number, client.change()
             reply.content.pop(wire.ARRAYS, None)
             reply.content[wire.CHANGE] = wire.to_record(
                 {name: array * array.dtype.type(number) for name, array in change.items()}
@@ -250,6 +278,7 @@ def client_app(
     signals: Collection[Signal] = (),
     algorithms: Collection[type[Algorithm] | str] = (),
     policy: ClientPolicy | None = None,
+    simulated: bool = False,
     mods: list[Any] | None = None,
     discretion: ClientPolicy | None = None,
     **facts: Any,
@@ -269,6 +298,10 @@ def client_app(
     policy
         What the client agrees to; by default it answers every signal it knows, and nothing
         that needs a private memory.
+    simulated
+        Whether the client has no secrets, so that the server may choose its random numbers and a
+        run with a seed can be repeated. Never in a deployment: by choosing them a server reads the
+        exact size off which updates are zero.
     mods
         As for any ClientApp.
     discretion
@@ -293,7 +326,13 @@ def client_app(
         warnings.warn(said, DeprecationWarning, stacklevel=2)
     policy = policy or discretion
     return CohortClientApp(
-        local, key=key, signals=signals, algorithms=algorithms, policy=policy, mods=mods
+        local,
+        key=key,
+        signals=signals,
+        algorithms=algorithms,
+        policy=policy,
+        simulated=simulated,
+        mods=mods,
     )
 
 

@@ -137,11 +137,12 @@ class LocalTraining:
         self, update: Array, number: int, *, round: int, asked_at: float, per_sample: bool
     ) -> dict[str, Array]:
         """(d,) the payloads of an update of ``number`` samples, once what it proposes is kept."""
-        if self.used is None:
+        used = self.used if number else LocalWork()  # without samples no step was made, by no rule
+        if used is None:
             raise BadInput(rule_unused(self.algorithm))
-        steps = np.array([self.used.steps_for(number)], dtype=np.int64)
+        steps = np.array([used.steps_for(number)], dtype=np.int64)
         payloads, proposals = reported(
-            self.algorithm, self.used, self.server, self._rows, update[None], steps
+            self.algorithm, used, self.server, self._rows, update[None], steps
         )
         if self.memory is not None:
             proposed = {name: rows[0] for name, rows in proposals.items()}

@@ -67,7 +67,8 @@ class FlowerClient(Client):
             there.add("layers")
         if self._app.policy.folder is not None:
             there |= {"private_size", "private_counts", "state"}
-        return sorted(there & {"key", *names})
+        coins = [wire.COINS] if self._app.simulated else []
+        return sorted(there & {"key", *names}) + coins
 
     @cached_property
     def model(self) -> Model:
@@ -101,11 +102,21 @@ class FlowerClient(Client):
             return {}
         return self.training.report(
             self._flat(self.change()),
-            len(self.work.participants(self.size)),
+            self.number,
             round=self.work.round,
             asked_at=float(self._message.metadata.created_at),
             per_sample=self.work.per_sample,
         )
+
+    @cached_property
+    def number(self) -> int:
+        """How many samples take part in this round."""
+        return self.work.number(self.size)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a share of the samples is to train and none was drawn."""
+        return (self.work.data_rate < 1 or self.work.per_sample) and self.number == 0
 
     def change(self) -> Model:
         """Local training: the change of each array."""
@@ -120,8 +131,11 @@ class FlowerClient(Client):
     def _trained(self) -> Model:
         if self._reply is not None:
             return change_of(self._reply.content, self.model)
+        if self.idle:  # an average over nothing is not a number
+            return {name: np.zeros_like(array) for name, array in self.model.items()}
         if hasattr(self.local, "update"):
             change: Model = self.local.update(self.model, self.work)
+            self.work.require_honoured()
             if wire.ALGORITHM in self.work.config and self.training.used is None:
                 raise BadInput(rule_unused(self.training.algorithm))
             return change
@@ -191,6 +205,7 @@ class FlowerClient(Client):
         """A randomised answer: memorised, accounted, within the policy."""
         policy = self._app.policy
         private = PrivateSize(policy.place("private_size", self._context), policy)
+        policy.check_plain("a private size")
         return private.answer(self.size, SizeRequest(self._task, report, round))
 
     def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:

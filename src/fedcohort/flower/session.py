@@ -154,6 +154,15 @@ class Session:
     def _compare_offers(self) -> None:
         """Say before the first round if clients cannot tell what the scheme wants to know."""
         scheme, told = self.setup.scheme, self.population.offers
+        own = [key for key in self.population.nodes if wire.COINS not in told.get(key, ())]
+        if self.repeatable and own:
+            log.warning(
+                "\t├──> the seed repeats cohorts, not training: %d of %d clients toss coins of "
+                "their own, as in a deployment they must. Simulated ones take the server's by "
+                "client_app(simulated=True).",
+                len(own),
+                len(self.population.nodes),
+            )
         for signal in sorted({*scheme.asks, *scheme.listens}, key=lambda each: each.name):
             said = [line for offers in told.values() if (line := missing([signal], offers))]
             if not said:
@@ -257,10 +266,11 @@ class Session:
             return int(self.state.counted[known.index(ids[client])]) if ids[client] in known else -1
         return int(self.state.counted[client])
 
-    def streams(self, client: int, draw: int = 0) -> dict[str, bytes]:
-        """Keys of a client's generators, where the run is meant to be repeated."""
-        if not self.repeatable:
-            return {}
+    def streams(self, client: int, draw: int = 0) -> dict[str, Any]:
+        """Keys of a simulated client's generators; others toss coins, for every draw their own."""
+        offered = self.population.offers.get(self.federation.ids[client], ())
+        if not self.repeatable or wire.COINS not in offered:
+            return {wire.DRAW: draw} if draw else {}
         more = f":{draw}" if draw else ""
         return {
             wire.STREAM + purpose: key_of(self.setup.seed, purpose + more, self.state.round, client)

@@ -64,9 +64,10 @@ class CohortStrategy(Strategy):
     clients
         How many clients to wait for before the first round.
     seed
-        Given, the run can be repeated: clients get seeded generators for their mini-batches.
-        None draws one, keeps it in the checkpoint, and clients use entropy of their own; for a
-        deployment, where a client that guesses the seed could foresee the cohorts.
+        Given, the cohorts can be repeated, and so can the run if its clients are simulated
+        (``client_app(simulated=True)``): they get generators for their mini-batches; others toss
+        their own coins. None draws one and keeps it in the checkpoint; for a deployment, where a
+        client that guesses the seed could foresee the cohorts.
     importance
         The average that the server wants: ``"size"`` (clients are asked for their number of
         samples once), ``"equal"``, or a mapping from the keys of the clients.

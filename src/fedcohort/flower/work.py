@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from flwr.app import Message
+from flwr.app import ConfigRecord, Message
 
-from fedcohort.core.streams import from_key
+from fedcohort.core.errors import BadInput
+from fedcohort.core.streams import from_key, stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
+from fedcohort.flower.coins import COIN_BYTES
 from fedcohort.learning.batches import participants
 from fedcohort.learning.work import LocalWork
-
-KEY_BYTES = 16
 
 
 class Rule(NamedTuple):
@@ -33,9 +33,9 @@ class Rule(NamedTuple):
 class Work:
     """The settings of one message; read it in a train function of your own by `Work.of`.
 
-    ``rng("train")`` is the same generator however often it is asked for. It is seeded by the
-    server where the run is meant to be repeated, and fresh otherwise. Noise that protects
-    privacy never comes from here.
+    ``rng("train")`` is the same generator however often it is asked for in a round. It comes from
+    coins that the client tosses once a round; of a simulated client from the server, where the run
+    is meant to be repeated. Noise that protects privacy never comes from here.
 
     Parameters
     ----------
@@ -53,13 +53,15 @@ class Work:
     data_rate: float = 1.0
     per_sample: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
-    _keys: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _coins: bytes = field(default_factory=lambda: secrets.token_bytes(COIN_BYTES), repr=False)
+    _keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of the server
+    _told: MutableMapping[str, Any] = field(default_factory=dict, repr=False)  # that they were used
     _rules: Callable[[LocalWork], Rule] = field(default=Rule, repr=False)
 
     @classmethod
     def of(cls, message: Message) -> Work:
         """What a message asks for."""
-        config = wire.config_of(message)
+        record, config = message.content.get(wire.CONFIG), wire.config_of(message)
         keys = {
             name.removeprefix(wire.STREAM): bytes(value)
             for name, value in config.items()
@@ -70,13 +72,30 @@ class Work:
             float(config.get(wire.DATA_RATE, 1.0)),
             bool(config.get(wire.PER_SAMPLE, False)),
             config,
+            bytes(config.get(wire.COINS) or secrets.token_bytes(COIN_BYTES)),
             keys,
+            record if isinstance(record, ConfigRecord) else {},
         )
 
     def rng(self, purpose: str = "train") -> np.random.Generator:
         """The generator for a purpose."""
-        key = self._keys.setdefault(purpose, secrets.token_bytes(KEY_BYTES))
-        return from_key(key)
+        self._told[wire.USED] = self._told.get(wire.USED, False) or purpose == "train"
+        return self._rng(purpose)
+
+    def _rng(self, purpose: str) -> np.random.Generator:
+        if purpose in self._keys:
+            return from_key(self._keys[purpose])
+        draw = int(self.config.get(wire.DRAW, 0))
+        return stream(int.from_bytes(self._coins), purpose, draw)
+
+    def require_honoured(self) -> None:
+        """Refuse training that never asked which samples take part, where not all of them do."""
+        if self.data_rate < 1 and not self._told.get(wire.USED):
+            raise BadInput(
+                f"This round trains on a share of {self.data_rate:g} of the samples, and this "
+                "client's training did not ask for it: train on work.participants(size), in an "
+                "@app.train() function with work = Work.of(message), or use another scheme."
+            )
 
     def rule(self, work: LocalWork) -> Rule:
         """What the local algorithm of the run makes of local work; ask before you train.
@@ -93,3 +112,7 @@ class Work:
         array([0, 1, 2])
         """
         return participants(self.rng("train"), size, self.data_rate)
+
+    def number(self, size: int) -> int:
+        """How many of ``size`` samples take part."""
+        return len(participants(self._rng("train"), size, self.data_rate))

@@ -24,7 +24,7 @@ from fedcohort.core import (
     Whole,
 )
 from fedcohort.core.depending import depending
-from fedcohort.core.disclosure import EVERYONE, SIZES, TRAINING, Disclosure
+from fedcohort.core.disclosure import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_real
 from fedcohort.core.shares import exact_sum
@@ -204,7 +204,7 @@ class FedSampling(Scheme[Answers]):
         often = self.fresh == "every-round"
         when, spent = ("every round", rounds * self.epsilon) if often else ("once", self.epsilon)
         asked = Disclosure(PRIVATE_SIZE.name, when, PRIVATE_SIZE.discloses, spent)
-        return (asked, EVERYONE, TRAINING)
+        return (asked, EVERYONE, TRAINING, SHARES)
 
 
 def _possible(rows: Array, report: SizeReport) -> Ints:

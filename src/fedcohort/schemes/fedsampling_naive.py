@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Federation, NoState, Real, RoundContext, Scheme
-from fedcohort.core.disclosure import EVERYONE, TRAINING, Disclosure
+from fedcohort.core.disclosure import EVERYONE, SHARES, TRAINING, Disclosure
 
 
 @dataclass(frozen=True)
@@ -52,4 +52,4 @@ class FedSamplingNaive(Scheme[NoState]):
         return Cohort.of(everyone, 1.0 / (len(everyone) * self.answering), data_rate=self.rate)
 
     def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
-        return (EVERYONE, TRAINING)
+        return (EVERYONE, TRAINING, SHARES)
