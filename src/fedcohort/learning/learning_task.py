@@ -18,6 +18,7 @@ from fedcohort.learning.task import Evaluation, Task, check_importance
 from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.trainers import TRAINERS
 from fedcohort.learning.work import LocalWork
+from fedcohort.learning.wrong_use import check_parts
 from fedcohort.maths.draws import distinct
 
 _MERGE = 512  # samples: clients with fewer are evaluated together
@@ -58,6 +59,7 @@ class LearningTask(Task):
         trainer: Trainer | None = None,
         importance: ArrayLike | None = None,
     ) -> None:
+        check_parts(model, data)
         reason = model.misfit(data)
         if reason is None:
             trainer = trainer or model.trainer(data)

@@ -23,6 +23,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
+from fedcohort.learning.wrong_use import check_task
 from fedcohort.schemes import as_scheme
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.history import is_history, is_running, read
@@ -174,6 +175,7 @@ def compare(
     settings
         Anything to keep with the comparison (data, partition, command).
     """
+    check_task(task, "compare")
     check_rounds("rounds", rounds)
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
