@@ -393,6 +393,26 @@ def test_noisy_counts_are_drawn_once_and_accounted(tmp_path) -> None:
         ask(grid, "noisy_labels", epsilon=5.0)
 
 
+def test_sizes_and_counts_of_a_client_have_one_budget(tmp_path) -> None:
+    class Local:
+        size = 10
+        label_counts = np.array([1000, 2000])
+
+    policy = discreet(tmp_path, ceiling=3.0, updates_in_plain=True)
+    app = flower.client_app(lambda context: Local(), signals=[NOISY], policy=policy)
+    grid = flower.InProcessGrid(app, 1, raises=True)
+    law = {"threshold": 300, "epsilon": 2.5, "levels": 4, "mechanism": "levels", "round": 0}
+    ask(grid, "private_size", **law)
+    ask(grid, "noisy_labels", epsilon=0.5)
+    for name, settings in (
+        ("noisy_labels", {"epsilon": 0.25}),
+        ("private_size", law | {"levels": 3}),
+    ):
+        with pytest.raises(BudgetExceeded, match=r"epsilon 3\.0 is spent"):
+            ask(grid, name, **settings)
+    assert PrivateSize(tmp_path / "0").spent == 3.0
+
+
 def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
     """Whatever the base class of `core` names, a deployed client has."""
     from fedcohort.core.client import Client

@@ -81,7 +81,7 @@ def test_a_lost_answer_is_not_drawn_anew(tmp_path: Path) -> None:
     client = PrivateCounts(tmp_path)
     client.answer(np.array([5]), "labels", 0.5, 2)
     (tmp_path / "answers.jsonl").unlink()
-    with pytest.raises(BadCheckpoint, match="has lost an answer that was sent"):
+    with pytest.raises(BadCheckpoint, match=r"has lost 1 answer\(s\) that were sent"):
         client.answer(np.array([5]), "labels", 0.5, 2)
 
 

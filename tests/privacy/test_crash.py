@@ -15,21 +15,30 @@ import pytest
 
 from fedcohort.privacy import PrivateSize
 
-EPSILON, ALLOWED = 0.5, 2  # answers per client
+EPSILON, ALLOWED = 0.5, 4  # answers per client
 
 PRELUDE = f"""
 import json, os, signal, sys
 sys.path[:0] = {sys.path!r}
+import numpy as np
 from fedcohort.core.errors import BudgetExceeded
-from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
+from fedcohort.privacy import ClientPolicy, PrivateCounts, PrivateSize, SizeReport, SizeRequest
 
 def run(path, rounds, allowed, send):
     report = SizeReport(300, {EPSILON}, mechanism="paper")
     policy = ClientPolicy(ceiling={EPSILON} * allowed)
-    client = PrivateSize(path, policy, fresh="every-round")
+    sizes = PrivateSize(path, policy, fresh="every-round")
+    counts = PrivateCounts(path, policy)
+
+    def answer(round_index):  # of both kinds, by turns
+        if round_index % 2:
+            question = f"labels of round {{round_index}}"
+            return counts.answer(np.array([40, 2]), question, {EPSILON}, 2).tolist()
+        return sizes.answer(40, SizeRequest("task", report, round_index))
+
     for round_index in range(rounds):
         try:
-            send((round_index, client.answer(40, SizeRequest("task", report, round_index))))
+            send((round_index, answer(round_index)))
         except BudgetExceeded:
             send((round_index, None))
 """
@@ -122,7 +131,7 @@ def test_every_point_of_death(tmp_path: Path) -> None:
 
 def killed_again_and_again(path: Path, rounds: int, allowed: int, kills: int) -> None:
     dice = random.Random(1)  # noqa: S311 - only for when to kill
-    sent: dict[int, int] = {}
+    sent: dict[int, object] = {}
     for kill in range(kills + 1):
         command = [sys.executable, "-c", ENDLESS, str(path), str(rounds), str(allowed)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

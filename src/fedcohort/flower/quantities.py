@@ -215,7 +215,7 @@ class FlowerClient(Client):
         name = str(config.get(wire.SIGNAL, ""))
         question = [self._task, name, settings, self._questions]
         self._questions += 1
-        private = PrivateCounts(policy.place("noisy counts", self._context) / "counts", policy)
+        private = PrivateCounts(policy.place("noisy counts", self._context), policy)
         as_text = json.dumps(question, sort_keys=True, default=str)
         return private.answer(counts, as_text, epsilon, sensitivity)
 

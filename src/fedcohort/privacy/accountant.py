@@ -49,15 +49,18 @@ class Accountant:
         self._journal = Journal(path)
         self._spent = Fraction(0)
         self._closed: dict[str, bool] = {}  # key -> was the answer stored and free to be sent?
+        self.booked: dict[str, float] = {}
+        """What was booked last for every question."""
 
     def load(self) -> None:
         """Read the file; do this under the lock, before any other call."""
-        self._spent, self._closed = Fraction(0), {}
+        self._spent, self._closed, self.booked = Fraction(0), {}, {}
         for record in self._journal.read():
             try:
                 key = str(record["key"])
                 if record["what"] == "book":
                     self._spent += Fraction(record["epsilon"])
+                    self.booked[key] = float(record["epsilon"])
                 self._closed[key] = record["what"] == "close"
             except (KeyError, ValueError) as error:
                 raise BadCheckpoint(
@@ -89,14 +92,18 @@ class Accountant:
         if not is_open and self._spent + exact_epsilon(epsilon) > exact_epsilon(self.ceiling):
             raise BudgetExceeded(spent=self.spent, asked=epsilon, allowed=self.ceiling)
 
-    def book(self, key: str, epsilon: float) -> None:
-        """Pay for one answer; durable when this returns. An open booking is used first."""
-        self.require(key, epsilon)
+    def book(self, key: str, epsilon: float, *, past: bool = False) -> None:
+        """Pay for one answer; durable when this returns. An open booking is used first.
+
+        What was spent in the ``past``, and kept elsewhere, is booked whatever the ceiling.
+        """
+        if not past:
+            self.require(key, epsilon)
         if self.is_booked(key) and not self.is_closed(key):
             return
         self._journal.append({"what": "book", "key": key, "epsilon": repr(float(epsilon))})
         self._spent += exact_epsilon(epsilon)
-        self._closed[key] = False
+        self._closed[key], self.booked[key] = False, float(epsilon)
 
     def close(self, key: str) -> None:
         """Record that the answer is stored; only now may it be sent."""

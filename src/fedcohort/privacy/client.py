@@ -22,15 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter, PolicyRefused
-from fedcohort.core.files import exclusive
+from fedcohort.core.errors import BadParameter, PolicyRefused
 from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.privacy.accountant import Accountant
-from fedcohort.privacy.memo import Memo
+from fedcohort.privacy.folder import Lost, PrivateFolder
 from fedcohort.privacy.response import SizeReport, draw_answer, draw_offset, whole_size
 
 Fresh = Literal["never", "new-level", "every-round"]
-Lost = Literal["refuse", "respend"]
 
 _LONGEST_TASK = 200
 
@@ -76,7 +73,8 @@ class ClientPolicy:
     largest_epsilon
         The most that one answer may cost; the paper's 3 by default.
     ceiling
-        The most that all answers together may cost; one answer of the largest eps by default.
+        The most that all private answers together may cost, of sizes and of counts alike; one
+        answer of the largest eps by default.
     thresholds
         The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
     mechanisms
@@ -211,27 +209,19 @@ class PrivateSize:
         fresh = self.policy.fresh if fresh is None else fresh
         if fresh not in get_args(Fresh):
             raise BadParameter("fresh", "PrivateSize", f"one of {get_args(Fresh)}", fresh)
-        if lost not in get_args(Lost):
-            raise BadParameter("lost", "PrivateSize", f"one of {get_args(Lost)}", lost)
-        self.path, self.fresh, self.lost, self.patience = Path(path), fresh, lost, patience
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = self.path / "lock"
-        self._accountant = Accountant(self.path / "spent.jsonl", self.policy.budget)
-        self._memo = Memo(self.path / "answers.jsonl")
+        self.fresh = fresh
+        self._folder = PrivateFolder(path, self.policy.budget, lost, patience)
 
     @property
     def spent(self) -> float:
-        """The eps spent so far, by all answers of this client."""
-        with exclusive(self._lock, self.patience):
-            self._accountant.load()
-            return self._accountant.spent
+        """The eps spent so far, by all private answers from this directory."""
+        return self._folder.spent
 
     def answer(self, size: int, request: SizeRequest) -> int:
         """The private answer to send; refuses by `PolicyRefused` or `BudgetExceeded`."""
         size = whole_size(size, "PrivateSize.answer")
         self.policy.check(request.report)
-        with exclusive(self._lock, self.patience):
-            self._load()
+        with self._folder.opened():
             return self._answer(size, request)
 
     def _answer(self, size: int, request: SizeRequest) -> int:
@@ -240,43 +230,14 @@ class PrivateSize:
         offset = self._offset(report, request.key(**scope))
         level = report.level(size, offset)
         key = request.key(**scope, **({"level": level} if self.fresh == "new-level" else {}))
-        known = self._memo.answer(key)
-        if known is None:
-            self._accountant.book(key, report.epsilon)  # on the disk before anything is drawn
-            known = draw_answer(report, level)
-            self._memo.keep_answer(key, known)
-        if not self._accountant.is_closed(key):
-            self._accountant.close(key)  # on the disk before anything is sent
-        return known
+        answer = self._folder.answer(key, report.epsilon, lambda: draw_answer(report, level))
+        return int(answer)
 
     def _offset(self, report: SizeReport, key: str) -> int:
-        known = self._memo.offset(key)
+        memo, known = self._folder.memo, self._folder.memo.offset(key)
         if known is None:
             # No offset, so no answer either: refuse before anything is written.
-            self._accountant.require(key, report.epsilon)
+            self._folder.accountant.require(key, report.epsilon)
             known = draw_offset(report)
-            self._memo.keep_offset(key, known)
+            memo.keep_offset(key, known)
         return known
-
-    def _load(self) -> None:
-        """Read both files, and check that they tell the same story."""
-        self._accountant.load()
-        try:
-            self._memo.load()
-        except BadCheckpoint:
-            if self.lost == "refuse":
-                raise
-            self._memo.set_aside()
-        unpaid = [key for key in self._memo.answered if not self._accountant.is_booked(key)]
-        if unpaid:
-            raise BadCheckpoint(
-                f"{self.path} holds answers that were never booked, so spending has been lost; "
-                "nothing is answered. Restore spent.jsonl from a backup."
-            )
-        missing = self._accountant.closed - self._memo.answered
-        if missing and self.lost == "refuse":
-            raise BadCheckpoint(
-                f"{self.path} has lost {len(missing)} answer(s) that were sent; drawing them anew "
-                "would spend again. Restore answers.jsonl from a backup, or allow it with "
-                "lost='respend'."
-            )

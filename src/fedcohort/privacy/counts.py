@@ -15,14 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter
-from fedcohort.core.files import exclusive
+from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Ints
 from fedcohort.maths.noise import REPLACE_ONE, noisy_counts
-from fedcohort.privacy.accountant import Accountant
 from fedcohort.privacy.client import ClientPolicy
-from fedcohort.privacy.journal import Journal
+from fedcohort.privacy.folder import Lost, PrivateFolder
+from fedcohort.privacy.memo import counts_key
 from fedcohort.privacy.response import LARGEST_EPSILON, SMALLEST_EPSILON, entropy_below
 
 
@@ -65,33 +64,38 @@ class PrivateCounts:
     Parameters
     ----------
     path
-        A directory of this client alone, that outlives it; see `PrivateSize`.
+        A directory of this client alone, that outlives it: the one where it answers about its
+        size, if it does, because both are paid for from one budget.
     policy
         What the client agrees to.
+    lost, patience
+        As for `PrivateSize`.
     """
 
-    def __init__(self, path: str | Path, policy: ClientPolicy | None = None) -> None:
-        self.path, self.policy = Path(path), ClientPolicy() if policy is None else policy
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(
+        self,
+        path: str | Path,
+        policy: ClientPolicy | None = None,
+        *,
+        lost: Lost = "refuse",
+        patience: float = 10.0,
+    ) -> None:
+        self.policy = ClientPolicy() if policy is None else policy
+        self._folder = PrivateFolder(path, self.policy.budget, lost, patience)
+
+    @property
+    def spent(self) -> float:
+        """The eps spent so far, by all private answers from this directory."""
+        return self._folder.spent
 
     def answer(self, counts: Ints, question: str, epsilon: float, sensitivity: int) -> Ints:
         """The answer to send; ``question`` is its name: equal ones, and no others, are equal."""
         _check(epsilon, sensitivity)  # before anything is booked
         self.policy.check_epsilon(epsilon)
-        with exclusive(self.path / "lock"):
-            accountant = Accountant(self.path / "spent.jsonl", self.policy.budget)
-            accountant.load()
-            memo = Journal(self.path / "answers.jsonl")
-            known = {entry["key"]: entry["value"] for entry in memo.read()}
-            if question not in known:
-                if accountant.is_closed(question):
-                    raise BadCheckpoint(
-                        f"{self.path} has lost an answer that was sent; drawing it anew would "
-                        "spend again. Restore answers.jsonl from a backup."
-                    )
-                accountant.book(question, epsilon)
-                known[question] = private_counts(counts, epsilon, sensitivity).tolist()
-                memo.append({"key": question, "value": known[question]})
-            if not accountant.is_closed(question):
-                accountant.close(question)
-        return np.array(known[question], dtype=np.int64)
+        with self._folder.opened():
+            known = self._folder.answer(
+                counts_key(question),
+                epsilon,
+                lambda: private_counts(counts, epsilon, sensitivity).tolist(),
+            )
+        return np.array(known, dtype=np.int64)

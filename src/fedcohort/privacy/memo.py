@@ -13,11 +13,21 @@ the level is a fixed function of the size.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from fedcohort.core.errors import BadCheckpoint
 from fedcohort.core.files import sync_directory
 from fedcohort.privacy.journal import Journal
+
+Answer = int | list["Answer"]
+"""A number, or a table of numbers as nested lists."""
+
+
+def counts_key(question: str) -> str:
+    """The key of a question about counts; no question about a size has it."""
+    return json.dumps({"counts": question})
 
 
 class Memo:
@@ -25,18 +35,19 @@ class Memo:
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path)
-        self._found: dict[str, dict[str, int]] = {"offset": {}, "answer": {}}
+        self._found: dict[str, dict[str, Answer]] = {"offset": {}, "answer": {}}
 
     def load(self) -> None:
         """Read the file; do this under the lock, before any other call."""
         self._found = {"offset": {}, "answer": {}}
         for record in self._journal.read():
             try:
-                self._found[record["what"]][str(record["key"])] = int(record["value"])
+                self._found[record["what"]][str(record["key"])] = _whole(record["value"])
             except (KeyError, TypeError, ValueError) as error:
                 raise BadCheckpoint(
                     f"{self._journal.path} is not a memo of this version (record {record!r}); "
-                    "use the version that wrote it."
+                    "use the version that wrote it, or, if it held counts, which were kept apart, "
+                    "move its two files to a folder 'counts' in this one."
                 ) from error
 
     @property
@@ -46,9 +57,10 @@ class Memo:
 
     def offset(self, key: str) -> int | None:
         """The offset drawn for a question, if any."""
-        return self._found["offset"].get(key)
+        found = self._found["offset"].get(key)
+        return found if isinstance(found, int) else None
 
-    def answer(self, key: str) -> int | None:
+    def answer(self, key: str) -> Answer | None:
         """The answer given to a question, if any."""
         return self._found["answer"].get(key)
 
@@ -56,11 +68,11 @@ class Memo:
         """Store an offset; durable when this returns."""
         self._keep("offset", key, value)
 
-    def keep_answer(self, key: str, value: int) -> None:
+    def keep_answer(self, key: str, value: Answer) -> None:
         """Store an answer; durable when this returns."""
         self._keep("answer", key, value)
 
-    def _keep(self, what: str, key: str, value: int) -> None:
+    def _keep(self, what: str, key: str, value: Answer) -> None:
         self._journal.append({"what": what, "key": key, "value": value})
         self._found[what][key] = value
 
@@ -73,3 +85,7 @@ class Memo:
         sync_directory(path.parent)
         self.load()
         return aside
+
+
+def _whole(value: Any) -> Answer:
+    return [_whole(each) for each in value] if isinstance(value, list) else int(value)
