@@ -26,6 +26,7 @@ from flwr.clientapp import ClientApp
 
 from fedcohort import flower
 from fedcohort.flower import wire
+from fedcohort.flower.exchange import Node
 from helpers.flower_play import (
     QUICK,
     ROUNDS,
@@ -140,14 +141,152 @@ def test_a_size_that_cannot_be_is_rejected(size: float) -> None:
     assert set(strategy.gate.summary()) <= {"out_of_range", "wrong_type", "not_finite"}
 
 
-def test_of_two_nodes_with_one_key_only_one_takes_part() -> None:
-    def config(number: int) -> dict[str, int]:
-        return {"partition-id": min(number, N - 1)}
+def claims(key: int):
+    """The node beside the usual ones says that it is a client that there is."""
+    return lambda number: {"partition-id": key} if number == N else {}
 
-    grid = flower.InProcessGrid(app(), N + 1, node_config=config)
+
+def test_nobody_becomes_another_client_by_claiming_its_key(caplog) -> None:
+    """Of two nodes that come together nobody can say which one is the client."""
+    grid = flower.InProcessGrid(app(), N + 1, node_config=claims(4))
     strategy, _ = play(grid)
-    assert [len(cohort) for cohort in strategy.cohorts] == [N] * ROUNDS
-    assert strategy.gate.counts[Fault.TWICE] == 1
+    assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * ROUNDS  # and it does begin
+    assert 4 not in strategy.session.state.federation.ids
+    assert strategy.gate.counts[Fault.TAKEN] >= 2
+    assert "is refused: the key 4 is claimed by several nodes" in caplog.text
+
+
+def test_a_key_that_is_taken_is_refused_until_it_is_free(monkeypatch) -> None:
+    clock = Clock(monkeypatch)
+    grid = Coming(app(), N + 1, node_config=claims(4))
+    population = flower.CohortStrategy("full", clients=N).session.population
+    grid.hidden = {N}  # the true client comes first
+    population.wait(grid, N, clock.pause)
+    true, other = (next(n for n, p in grid.partition.items() if p == at) for at in (4, N))
+    grid.hidden = set()
+    for _ in range(3):
+        population.refresh(grid, 1.0)
+        assert population.nodes[4] == true
+    assert population.gate.by_client[Node(other), Fault.TAKEN] == 1
+    grid.hidden = {4}  # its old node is gone, as that of a client that was started again
+    population.refresh(grid, 1.0)
+    assert 4 not in population.nodes
+    clock.now += 2
+    population.refresh(grid, 1.0)
+    assert population.nodes[4] == other
+
+
+def test_of_nodes_that_claim_one_key_the_last_that_stays_has_it(monkeypatch) -> None:
+    Clock(monkeypatch)
+    grid = Coming(app(), N + 1, node_config=claims(4))
+    population = flower.CohortStrategy("full", clients=N).session.population
+    population.wait(grid, N)
+    assert 4 not in population.nodes
+    grid.hidden = {N}
+    population.refresh(grid, 1.0)
+    assert grid.partition[population.nodes[4]] == 4
+
+
+def test_a_node_that_failed_to_say_who_it_is_is_asked_again_ever_more_rarely(monkeypatch) -> None:
+    clock, asked = Clock(monkeypatch), []
+
+    class Late(flower.InProcessGrid):
+        well = False
+
+        def deliver(self, message: Message) -> Message | None:
+            if self.partition[message.metadata.dst_node_id] == 0:
+                asked.append(clock.now)
+                if not self.well:
+                    return None
+            return super().deliver(message)
+
+    grid = Late(app(), N)
+    population = flower.CohortStrategy("full", clients=N - 1).session.population
+    population.wait(grid, N - 1, clock.pause)
+    for _ in range(100):
+        clock.now += 1
+        population.refresh(grid, 1.0)
+    assert asked == [0, 2, 6, 14, 30, 62]
+    grid.well = True
+    clock.now += 30
+    population.refresh(grid, 1.0)
+    assert len(population.nodes) == N
+
+
+@pytest.mark.parametrize("odd", ["x", 5.5, True, "", "a\nb", "x" * 201, b"x"])
+def test_a_key_that_can_be_none_is_refused(odd: object) -> None:
+    def key(context):
+        number = context.node_config["partition-id"]
+        return odd if number == 3 else number
+
+    client = flower.client_app(flower.task_client(task(), WORK), key=key)
+    for _ in range(3):  # node ids are random: any order
+        strategy, _ = play(flower.InProcessGrid(client, N), clients=N - 1, rounds=1)
+        assert strategy.session.state.federation.ids == tuple(i for i in range(N) if i != 3)
+        assert strategy.gate.counts[Fault.OUT_OF_RANGE] >= 1
+
+
+def test_a_stranger_that_is_first_does_not_decide_the_type_of_the_keys(monkeypatch) -> None:
+    """All others are slow to answer for the first time."""
+    clock = Clock(monkeypatch)
+
+    class Slow(flower.InProcessGrid):
+        def deliver(self, message: Message) -> Message | None:
+            mine = self.partition[message.metadata.dst_node_id] == 3
+            return super().deliver(message) if mine or clock.now else None
+
+    def config(number: int):
+        return {"client-key": "x"} if number == 3 else {}
+
+    population = flower.CohortStrategy("full", clients=N - 1).session.population
+    population.wait(Slow(app(), N, node_config=config), N - 1, clock.pause)
+    assert sorted(population.nodes) == [i for i in range(N) if i != 3]
+
+
+# -- sizes -----------------------------------------------------------------------------------
+
+
+def lying(size: int):
+    def client(number: int) -> ClientApp:
+        return flower.client_app(Liar(number, size)) if number == 2 else app()
+
+    return client
+
+
+class Liar:
+    def __init__(self, number: int, size: int) -> None:
+        self.client, self.told = flower.task_client(task(), WORK), size
+
+    def __call__(self, context):
+        honest = self.client(context)
+
+        class Lies:
+            size = self.told
+            update = staticmethod(honest.update)
+            loss = staticmethod(honest.loss)
+
+        return Lies()
+
+
+@pytest.mark.parametrize("size", [10**6, 2**62])
+def test_a_lie_about_a_size_counts_ten_times_the_median(size: int, caplog) -> None:
+    grid = flower.InProcessGrid(lying(size), N)
+    strategy, _ = play(grid, "md:m=3", rounds=1)
+    federation = strategy.session.state.federation
+    assert federation.sizes.tolist() == [10, 20, 500, 40, 50, 60, 70, 80]
+    assert "1 clients claim more than 10 times the median size" in caplog.text
+    assert f"2 ({size:,})" in caplog.text
+    strategy, _ = play(flower.InProcessGrid(lying(size), N), "md:m=3", rounds=1, largest_size=None)
+    assert strategy.session.state.federation.sizes[2] == size
+
+
+def test_a_cap_on_sizes_holds_for_the_whole_run(tmp_path) -> None:
+    """Smaller clients that come later, or another session, do not change what counted once."""
+    settings = {"clients": 4, "folder": tmp_path, "rounds": 2}
+    play(flower.InProcessGrid(lying(10**6), 4), "md:m=3", **settings)
+    grid = flower.InProcessGrid(lying(10**6), N)
+    strategy, _ = play(grid, "md:m=3", **{**settings, "rounds": 4})
+    assert strategy.session.state.federation.sizes.tolist() == [10, 20, 200, 40, 50, 60, 70, 80]
 
 
 def rounds_with(grid: Coming, hidden: list[set[int]], **options):

@@ -113,8 +113,8 @@ def test_what_a_client_that_failed_said_is_one_short_line_of_the_last_exchange()
     gate = Gate()
     assert gate.quote() == ""
     gate.open("1", {"a": Ticket(4), "b": Ticket(5)}, Form({}))
-    gate.reject("a", Fault.FAILED, said=10_000 * "line " + "no\n\x1b[31m disk")
-    gate.reject("stranger", Fault.FAILED, said="believe me")
+    gate.failed("a", 10_000 * "line " + "no\n\x1b[31m disk")
+    gate.failed("stranger", "believe me")
     assert list(gate.errors) == [4]
     assert gate.errors[4].startswith("... ")
     assert gate.errors[4].endswith("no [31m disk")
@@ -124,3 +124,29 @@ def test_what_a_client_that_failed_said_is_one_short_line_of_the_last_exchange()
     assert gate.errors
     gate.open("2", {"c": Ticket(4)}, Form({}))
     assert gate.quote() == ""
+
+
+def test_wrong_keys_name_those_that_were_expected() -> None:
+    gate = opened()
+    gate.check(report())
+    gate.content("a", {"w": GOOD["w"], "weights": GOOD["b"], 1000 * "x": GOOD["b"]})
+    assert gate.notes[3].startswith("wrong_keys: must have exactly ['b', 'w'], not ['w', 'weights'")
+    assert len(gate.quote()) < 400
+    assert gate.quote().startswith(" The last report that was rejected, of 3: wrong_keys: ")
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [([1.0, 2.0], None), ([1, 2], None), ([0.5, 1.0], Fault.OUT_OF_RANGE)],
+)
+def test_what_must_be_whole_is(row: list[float], fault: Fault | None) -> None:
+    assert Form({"counts": (2,)}, whole=True).fault({"counts": np.array(row)}) is fault
+
+
+def test_faults_are_filed_under_the_name_of_a_client() -> None:
+    gate = Gate()
+    gate.open("1", {"a": Ticket(4, name="oslo")}, Form({"x": ()}))
+    gate.content("a", {"x": np.zeros(3)})
+    gate.close()
+    gate.found(4, Fault.OUT_OF_RANGE, "too large")
+    assert set(gate.by_client) == {("oslo", Fault.WRONG_SHAPE), ("oslo", Fault.OUT_OF_RANGE)}

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedcohort.algorithms import Algorithm, LocalSgd
+from fedcohort.core.client import Signal
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import TooFewClients
-from fedcohort.core.latest import LARGEST
+from fedcohort.core.latest import LARGEST, fits
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
-from fedcohort.flower.exchange import Admitted, Outgoing, received
+from fedcohort.flower.evaluation import mean_metrics, metrics_of
+from fedcohort.flower.exchange import Admitted, Outgoing, exchanged, received
 from fedcohort.flower.session import Session
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Train, blocks
-from fedcohort.server.gate import SPARE, Fault, Form
+from fedcohort.server.gate import SPARE, Fault, Form, expected
 from fedcohort.server.rounds import vector_bytes
 from fedcohort.server.state import Selection
 
@@ -65,9 +68,9 @@ class FlowerCarrier(Carrier):
         self.largest, self.per_draw = largest, per_draw
         sizes = {"parameters": session.layout.dimension}
         self.listens = {
-            s.name: Form({s.name: s.row_shape(sizes)}, s.lowest, s.highest)
-            for s in session.setup.scheme.listens
-            if s != UPDATE
+            signal.name: _form(signal, sizes)
+            for signal in session.setup.scheme.listens
+            if signal != UPDATE
         }
         algorithm, kept = session.setup.algorithm, session.state.algorithm
         self.algorithm = word_of(algorithm)
@@ -128,13 +131,10 @@ class FlowerCarrier(Carrier):
         letters = self._letters(clients, config, wire.QUERY, model=signal.needs_model)
         replies = self._send(letters, session.limits.query)
         sizes = {"parameters": session.layout.dimension, **ask.settings}
-        form = Form(
-            {signal.name: signal.row_shape(sizes)},
-            signal.lowest,
-            signal.highest,
-            limit=8 * session.layout.dimension + SPARE,
+        form = _form(signal, sizes, limit=8 * session.layout.dimension + SPARE)
+        heard = received(
+            session.gate, letters, replies, session.round_name, form, [wire.ANSWER], _huge
         )
-        heard = received(session.gate, letters, replies, session.round_name, form, [wire.ANSWER])
         if signal.needs_model:
             name = session.model_name
             self._holders |= {report.client for report in heard if _keeps(report, name)}
@@ -204,8 +204,7 @@ class FlowerCarrier(Carrier):
         return session.letters(clients, content, kind)
 
     def _send(self, letters: Sequence[Outgoing], timeout: float) -> Iterable[Message]:
-        messages = [letter.message for letter in letters]
-        return self.session.grid.send_and_receive(messages, timeout=timeout) if messages else ()
+        return exchanged(self.session.grid, [letter.message for letter in letters], timeout)
 
     # -- what comes back ---------------------------------------------------------------------
 
@@ -237,42 +236,47 @@ class FlowerCarrier(Carrier):
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)
-        good = []
-        for report in received(session.gate, letters, replies, session.round_name, form, records):
-            change = session.change(dict(report.arrays), report.record)
-            fault = self._fault(report, change)
-            if fault is None:
-                self.trained.setdefault(report.client, []).append((change, report.message))
-                good.append(report.client)
-            else:
-                session.gate.found(report.client, fault)
-        return good
+        read: dict[int, tuple[Array, dict[str, Array]]] = {}  # by the identity of the message
 
-    def _fault(self, report: Admitted, change: Array) -> Fault | None:
+        def look(report: Admitted) -> tuple[Fault, str] | None:
+            change = session.change(dict(report.arrays), report.record)
+            heard = _listened(report.message) if self.listens else {}
+            read[id(report.message)] = change, heard
+            return self._wrong(report, change, heard)
+
+        reports = received(session.gate, letters, replies, session.round_name, form, records, look)
+        told = {report.client: read[id(report.message)][1] for report in reports}
+        alike = self._alike(told)
+        good = [report for report in reports if report.client in alike]
+        for report in good:
+            change, heard = read[id(report.message)]
+            self.trained.setdefault(report.client, []).append((change, report.message))
+            self.heard.setdefault(report.client, heard)
+        return [report.client for report in good]
+
+    def _wrong(
+        self, report: Admitted, change: Array, heard: Mapping[str, Array]
+    ) -> tuple[Fault, str] | None:
         """What only a look at the model, or at the scheme, can tell."""
         if change.size and not -self.largest <= change.min() <= change.max() <= self.largest:
-            return Fault.OUT_OF_RANGE
-        try:
-            fault = self.payloads_form.fault(_payloads(report.message))
-        except wire.Malformed:
-            fault = Fault.WRONG_TYPE
-        if fault is not None or not self.listens:
-            return fault
-        try:
-            found = wire.from_record(report.message.content.array_records[wire.ANSWER])
-        except (KeyError, wire.Malformed):
-            return Fault.WRONG_KEYS
-        if set(found) != set(self.listens):
-            return Fault.WRONG_KEYS
+            return Fault.OUT_OF_RANGE, f"a parameter changes by more than {self.largest:g}"
+        wrong = self.payloads_form.wrong(_payloads(report.message))
+        if wrong is None and set(heard) != set(self.listens):
+            return Fault.WRONG_KEYS, expected(self.listens, heard)
         for name, form in self.listens.items():
-            fault = form.fault({name: found[name]})
-            like = next(iter(self.heard.values()), found)[name].shape
-            if fault is None and found[name].shape != like:
-                fault = Fault.WRONG_SHAPE
-            if fault is not None:
-                return fault
-        self.heard.setdefault(report.client, found)
-        return None
+            wrong = wrong or form.wrong({name: heard[name]})
+        return wrong
+
+    def _alike(self, told: Mapping[int, Mapping[str, Array]]) -> set[int]:
+        """Who tells the scheme arrays of one shape; where none is declared, that of the most."""
+        good = set(told)
+        for name, form in self.listens.items():
+            if form.shapes[name] is None and good:
+                rows = self.session.gate.alike({client: told[client][name] for client in good})
+                good = set(rows)
+                shape = next(iter(rows.values())).shape  # it holds for replacements, too
+                self.listens[name] = replace(form, shapes={name: shape})
+        return good
 
     def answers(self, fold: Fold) -> Iterator[Block]:
         """The updates of a cohort; of several draws of a client the mean."""
@@ -289,7 +293,8 @@ class FlowerCarrier(Carrier):
     def metrics(self, cohort: Cohort) -> dict[str, float]:
         """The mean of what clients report about their training; for show."""
         weighed = zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True)
-        return mean_metrics((w, self.trained[client][0][1]) for client, w in weighed)
+        told = ((w, self.trained[client][0][1]) for client, w in weighed)
+        return mean_metrics((w, metrics_of(reply)[0]) for w, reply in told)
 
 
 def _mean(changes: list[Array]) -> Array:
@@ -311,16 +316,23 @@ def _keeps(report: Admitted, model: str) -> bool:
     return wire.config_of(report.message).get(wire.MODEL) == model
 
 
-def mean_metrics(told: Iterable[tuple[float, Message]]) -> dict[str, float]:
-    """The weighted mean of every metric, over those who report it as a finite number."""
-    sums: dict[str, tuple[float, float]] = {}
-    for weight, reply in told:
-        for record in reply.content.metric_records.values():
-            for name, value in record.items():
-                if isinstance(value, int | float) and np.isfinite(value):
-                    total, mass = sums.get(name, (0.0, 0.0))
-                    sums[name] = (total + weight * value, mass + weight)
-    return {name: total / mass for name, (total, mass) in sums.items() if mass > 0}
+def _listened(reply: Message) -> dict[str, Array]:
+    """What comes with a reply to training for a scheme that listens."""
+    record = reply.content.array_records.get(wire.ANSWER)
+    return {} if record is None else wire.from_record(record)
+
+
+def _form(signal: Signal, sizes: Mapping[str, Any], limit: int = SPARE) -> Form:
+    """What an answer must be: as the signal declares it, and nothing huge."""
+    lowest, highest = max(signal.lowest, -LARGEST), min(signal.highest, LARGEST)
+    return Form({signal.name: signal.row_shape(sizes)}, lowest, highest, limit, signal.whole)
+
+
+def _huge(report: Admitted) -> tuple[Fault, str] | None:
+    """What is wrong with an answer that schemes could not add up."""
+    if all(fits(row[None]).all() for row in report.arrays.values()):
+        return None
+    return Fault.OUT_OF_RANGE, f"the numbers add up to more than {LARGEST:g}"
 
 
 def _stacked(rows: dict[int, Array], clients: Ints) -> Array:

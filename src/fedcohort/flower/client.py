@@ -183,7 +183,7 @@ class CohortClientApp(ClientApp):
             ("state",),
             *(signal.needs or () for signal in known_signals(self._signals).values()),
         ]
-        offers = client.offers(set().union(*looked_at))
+        offers = client.offers(set().union(*looked_at)) + [wire.EVALUATE] * self.evaluates
         config = ConfigRecord({wire.KEY: key, wire.OFFERS: offers})
         content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
         return Message(content, reply_to=message)

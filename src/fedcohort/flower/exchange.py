@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from flwr.app import ArrayRecord, Message, MetricRecord
+from flwr.app import ArrayRecord, Error, Message, MetricRecord
+from flwr.serverapp import Grid
 
 from fedcohort.core.types import Array
 from fedcohort.flower import wire
-from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
+from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected, one_line
 
+log = logging.getLogger("flwr.fedcohort")
 FRAME = "Exception ClientAppException occurred. Message: "
 """What Flower's simulation puts between a long traceback and the words of a client."""
+UNREAD = 0
+"""Flower's code for an error of no kind of its own."""
+PULL = 1.0
+"""Seconds between two looks for answers, where they must be looked for one by one."""
+
+
+class Node(NamedTuple):
+    """A node that has not said yet which client it is."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return f"node {self.number}"
 
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message to a client, by its position."""
+    """A message to a client, by its position, and what the client is called."""
 
     client: int
     message: Message
+    name: Hashable = None
 
 
 @dataclass(frozen=True)
@@ -31,7 +50,55 @@ class Admitted:
     arrays: Mapping[str, Array]
     message: Message
     record: str
-    """The record the arrays came in."""
+    """The record the arrays came in; "" for a report without arrays."""
+
+
+Look = Callable[[Admitted], tuple[Fault, str] | None]
+
+
+def exchanged(grid: Grid, messages: Sequence[Message], timeout: float) -> list[Message]:
+    """Send messages and wait for the answers.
+
+    Flower reads all answers that are there at once, and fails on all where it fails on one of
+    them. Then they are looked for one by one, and what cannot be read is lost alone. Where
+    nothing can be read at all the trouble is not with a client, and the error goes on.
+    """
+    if not messages:
+        return []
+    end = time.monotonic() + timeout
+    try:
+        return list(grid.send_and_receive(messages, timeout=timeout))
+    except Exception as error:
+        if not all(message.metadata.message_id for message in messages):  # they were not even sent
+            raise
+        log.warning("\t├──> answers are read one by one: %s", one_line(repr(error)))
+        replies, unread = _one_by_one(grid, messages, end)
+        if len(unread) == len(messages):
+            raise
+    return replies + unread
+
+
+def _one_by_one(
+    grid: Grid, messages: Iterable[Message], end: float
+) -> tuple[list[Message], list[Message]]:
+    """The answers that can be read, and an error for each that cannot."""
+    replies: list[Message] = []
+    unread: list[Message] = []
+    waiting = {message.metadata.message_id: message for message in messages}
+    while True:
+        for name, message in list(waiting.items()):
+            try:
+                came = list(grid.pull_messages([name]))
+                replies += came
+            except Exception as error:
+                came = [Message(Error(UNREAD, f"(unreadable) {error!r}"), reply_to=message)]
+                unread += came
+            if came:
+                del waiting[name]
+        left = end - time.monotonic()
+        if not waiting or left <= 0:
+            return replies, unread
+        time.sleep(min(PULL, left))
 
 
 def received(
@@ -41,32 +108,59 @@ def received(
     round: str,
     form: Form,
     records: Sequence[str],
+    look: Look = lambda report: None,
 ) -> list[Admitted]:
     """The reports of an exchange that may be used, in the order of the clients.
 
-    A report must have exactly one of the ``records``, of the given ``form``; it may have metrics
-    and, beside its main record, what a scheme listens to. Errors that Flower reports count
-    against the client that was asked, whoever signs them: of a node that died, it is the server.
+    A report must have exactly one of the ``records``, of the given ``form``, or no array at all
+    where there are none; it may have metrics and, beside its main record, what a scheme listens
+    to. ``look`` says what else is wrong with it. Errors that Flower reports count against the
+    client that was asked, whoever signs them: of a node that died, it is the server. Whatever
+    goes wrong in reading a report is the fault of its sender.
     """
     tickets = {
         letter.message.metadata.message_id or f"never sent {number}": Ticket(
-            letter.client, letter.message.metadata.dst_node_id
+            letter.client, letter.message.metadata.dst_node_id, letter.name
         )
         for number, letter in enumerate(sent)
     }
     gate.open(round, tickets, form)
-    admitted = [
-        report for reply in replies if (report := _admitted(gate, reply, records)) is not None
-    ]
+    admitted = []
+    for reply in replies:
+        ticket = _ticket(reply)
+        try:
+            gate.reading(tickets[ticket].who if ticket in tickets else None)
+            report = _admitted(gate, reply, ticket, records)
+            wrong = None if report is None else look(report)
+        except wire.Malformed as error:
+            gate.reject(ticket, Fault.WRONG_TYPE, str(error))
+            continue
+        except Exception as error:
+            gate.reject(ticket, Fault.UNREADABLE, repr(error))
+            continue
+        except KeyboardInterrupt:  # somebody ends the run, no client does
+            gate.reading(None)
+            raise
+        if report is not None and wrong is not None:
+            gate.found(report.client, *wrong)
+        elif report is not None:
+            admitted.append(report)
+    gate.reading(None)
     gate.close()
     return sorted(admitted, key=lambda report: report.client)
 
 
-def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | None:
+def _ticket(reply: Message) -> str:
+    try:
+        return str(reply.metadata.reply_to_message_id)
+    except Exception:  # not even that can be read
+        return ""
+
+
+def _admitted(gate: Gate, reply: Message, ticket: str, records: Sequence[str]) -> Admitted | None:
     metadata = reply.metadata
-    ticket = metadata.reply_to_message_id
     if reply.has_error():
-        gate.reject(ticket, Fault.FAILED, _words(str(reply.error.reason or "")))
+        gate.failed(ticket, _words(str(reply.error.reason or "")))
         return None
     report = Report(ticket, metadata.src_node_id, metadata.group_id, wire.weight_of(reply.content))
     if gate.check(report) is not None:
@@ -79,17 +173,14 @@ def _admitted(gate: Gate, reply: Message, records: Sequence[str]) -> Admitted | 
         if name not in (*found, wire.ANSWER, wire.CONFIG, wire.PAYLOADS)
         and not isinstance(record, MetricRecord)
     ]
-    if len(found) != 1 or strange:
-        gate.reject(ticket, Fault.WRONG_KEYS)
+    if len(found) != bool(records) or strange:
+        wanted = " or ".join(repr(name) for name in records) or "no arrays"
+        gate.reject(ticket, Fault.WRONG_KEYS, f"record {expected([wanted], content)}")
         return None
-    try:
-        arrays = wire.from_record(content.array_records[found[0]])
-    except wire.Malformed:
-        gate.reject(ticket, Fault.WRONG_TYPE)
-        return None
+    arrays = wire.from_record(content.array_records[found[0]]) if found else {}
     if gate.content(ticket, arrays) is not None:
         return None
-    return Admitted(gate.client(ticket), arrays, reply, found[0])
+    return Admitted(gate.client(ticket), arrays, reply, found[0] if found else "")
 
 
 def _words(reason: str) -> str:

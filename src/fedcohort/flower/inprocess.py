@@ -102,7 +102,11 @@ class InProcessGrid(Grid):
             name = f"message-{next(self._counter)}"
             message.metadata.__dict__["_message_id"] = name  # as Flower's own grids do
             names.append(name)
-            reply = self.deliver(copy.deepcopy(message))
+            try:
+                reply = self.deliver(copy.deepcopy(message))
+            except BaseException:
+                message.metadata.__dict__["_message_id"] = ""  # it was not sent
+                raise
             if reply is not None:
                 self._replies[name] = reply
         return names

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -22,20 +22,32 @@ from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats, Ints
 from fedcohort.flower import wire
-from fedcohort.flower.exchange import Admitted, Outgoing, received
+from fedcohort.flower.exchange import Admitted, Node, Outgoing, exchanged, received
 from fedcohort.flower.limits import Limits
 from fedcohort.ledger import Ledger
+from fedcohort.server.caps import LARGEST_SIZE, cap_sizes
 from fedcohort.server.gate import Fault, Form, Gate
 
 log = logging.getLogger("flwr.fedcohort")
 Importance = str | Mapping[Any, float]
 """``"size"``, ``"equal"``, or a number for every key."""
-ATTEMPTS = 2
-"""How often a node is asked who it is before it is left alone."""
 GIVE_UP = 3
 """How often in a row every node may raise an error before the wait is over."""
 LONGEST_REST = 30.0
-"""Seconds between two questions to nodes that fail, at most."""
+"""Seconds between two questions to nodes that fail, at most, while the first round waits."""
+LONGEST_LATER = 3600.0
+"""The same for nodes that fail while rounds are played."""
+LONGEST_KEY = 200
+"""Characters of a key."""
+
+
+class Claim(NamedTuple):
+    """What a node says of itself."""
+
+    key: Hashable
+    size: int | None
+    offers: frozenset[str] | None
+    """What it can tell; a client of another make says nothing."""
 
 
 @dataclass
@@ -56,6 +68,11 @@ class Population:
         registered (``flwr supernode register --name``), which it cannot choose itself.
     algorithm
         The local algorithm that clients must be able to run; "" for plain SGD.
+    introduced
+        Whether clients must say what they offer although neither key nor size is asked for:
+        then a client that does not fit is told before the first round.
+    largest_size
+        How many times the median size a client is believed to have; None for any.
     """
 
     gate: Gate
@@ -63,14 +80,41 @@ class Population:
     importance: Importance = "size"
     identity: str = "asked"
     algorithm: str = ""
+    introduced: bool = False
+    largest_size: float | None = LARGEST_SIZE
     ledger: Ledger = field(default_factory=Ledger)
     nodes: dict[Hashable, int] = field(default_factory=dict)
     sizes: dict[Hashable, int] = field(default_factory=dict)
+    """As clients told them."""
+    believed: dict[Hashable, int] = field(default_factory=dict)
+    """As they count: what counted once stays, whoever comes later."""
     offers: dict[Hashable, frozenset[str]] = field(default_factory=dict)
     """What clients have said that they can tell; those of another make say nothing."""
     key_type: type | None = None
-    """Of the keys of this run: that of most of the first who came."""
-    _strangers: dict[int, int] = field(default_factory=dict)  # node: how often it failed to answer
+    """Of the keys of this run; None until the first clients have come."""
+    shunned: set[Hashable] = field(default_factory=set)
+    """Clients and nodes that are left out of this round."""
+    _strangers: dict[int, tuple[int, float]] = field(default_factory=dict)
+    # node: how often it has failed to say who it is, and when it is asked again
+    _contested: dict[Hashable, set[int]] = field(
+        default_factory=dict
+    )  # nodes by the key they claim
+
+    _settled: bool = False  # whether the type of the keys is
+
+    def __post_init__(self) -> None:
+        if self.identity == "name":
+            self.key_type, self._settled = str, True
+        elif isinstance(self.importance, Mapping):
+            self.key_type, self._settled = _most_common(self.importance), True
+
+    def knew(self, federation: Federation) -> None:
+        """Go on with the clients of an earlier session."""
+        self.key_type, self._settled = type(federation.ids[0]), True
+        if federation.sizes is not None:
+            sizes = dict(zip(federation.ids, federation.sizes.tolist(), strict=True))
+            self.sizes |= sizes
+            self.believed |= sizes
 
     def wait(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
         """Return when ``expected`` clients have said who they are; never wait for ever.
@@ -85,8 +129,9 @@ class Population:
                 everyone, asked = time.monotonic() >= due, True
                 if everyone:
                     self._strangers.clear()  # whoever did not answer is asked again
-                self.refresh(grid, self.limits.first, attempts=1)
-                if len(self.nodes) >= expected:
+                self.refresh(grid, self.limits.first, again=False)
+                if self.nodes and len(self.nodes.keys() | self._contested.keys()) >= expected:
+                    self._settled = True
                     return
                 if everyone:
                     failures = self._noted(failures, len(found))
@@ -131,75 +176,142 @@ class Population:
         within = f" within {self.limits.population:g} s"
         return f"{sentence}{within}{why}.{self.gate.quote() if asked else ''} {remedy}"
 
-    def refresh(self, grid: Grid, limit: float, attempts: int = ATTEMPTS) -> None:
-        """Learn who came, who left and who is back under another node id."""
-        present = set(grid.get_node_ids())
+    def refresh(self, grid: Grid, limit: float, again: bool = True) -> None:
+        """Learn who came, who left and who is back under another node id.
+
+        A node that fails to say who it is, or claims a key that is taken, is asked ``again``
+        after a rest that doubles, so that asking takes half of the time at most.
+        """
+        present, now = set(grid.get_node_ids()), time.monotonic()
         self.nodes = {key: node for key, node in self.nodes.items() if node in present}
-        known = set(self.nodes.values())
-        new = sorted(node for node in present - known if self._strangers.get(node, 0) < attempts)
+        self._contested = {key: nodes & present for key, nodes in self._contested.items()}
+        for key in [key for key, nodes in self._contested.items() if len(nodes) < 2]:
+            for node in self._contested.pop(key):
+                self._strangers.pop(node, None)  # the only one now: it is asked at once
+        shunned = {who.number for who in self.shunned if isinstance(who, Node)}
+        resting = {node for node, (_, due) in self._strangers.items() if due > now or not again}
+        new = sorted(present - set(self.nodes.values()) - shunned - resting)
         if new:
             self._greet(grid, new, limit)
 
     def _greet(self, grid: Grid, new: list[int], limit: float) -> None:
+        began = time.monotonic()
         names = self._names(grid) if self.identity == "name" else {}
+        if self.identity == "name" and self.importance != "size" and not self.introduced:
+            claims = {node: Claim(names.get(node, ""), None, None) for node in new}
+        else:
+            claims = self._asked(grid, new, limit, names)
+        if not self._settled:
+            self._settle_type(claim.key for claim in claims.values())
+        times = Counter(claim.key for claim in claims.values())
+        cost = max(self.limits.poll, time.monotonic() - began)
+        for node in new:
+            claim = claims.get(node)
+            if claim is None or not self._enter(claim, node, times[claim.key]):
+                failures = self._strangers.get(node, (0, 0.0))[0] + 1
+                rest = min(cost * 2.0 ** min(failures, 30), LONGEST_LATER)
+                self._strangers[node] = failures, time.monotonic() + rest
+
+    def _asked(
+        self, grid: Grid, new: list[int], limit: float, names: Mapping[int, str]
+    ) -> dict[int, Claim]:
+        """What nodes say of themselves when they are asked."""
         wants_size = self.importance == "size"
-        if self.identity == "name" and not wants_size:
-            for node in new:
-                self._enter(names.get(node, ""), node)
-            return
         local = {wire.ALGORITHM: self.algorithm} if self.algorithm else {}
         config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: wants_size, **local})
         letters = [
             Outgoing(
                 number,
                 Message(RecordDict({wire.CONFIG: config}), node, wire.QUERY, group_id=wire.HELLO),
+                Node(node),
             )
             for number, node in enumerate(new)
         ]
-        replies = grid.send_and_receive([letter.message for letter in letters], timeout=limit)
-        form = Form({"size": ()} if wants_size else {}, lowest=0.0, highest=2.0**62)
-        heard = received(self.gate, letters, replies, wire.HELLO, form, [wire.ANSWER])
+        replies = exchanged(grid, [letter.message for letter in letters], limit)
+        form = Form({"size": ()} if wants_size else {}, lowest=0.0, highest=2.0**62, whole=True)
+        claims = {}
+
+        def look(report: Admitted) -> tuple[Fault, str] | None:
+            node = new[report.client]
+            if wants_size and report.arrays["size"].dtype.kind not in "iu":
+                return Fault.WRONG_TYPE, "'size' must be an integer"
+            claim = _claim(report)
+            named = self.identity == "name"
+            claims[node] = claim._replace(key=names.get(node, "")) if named else claim
+            return None
+
+        heard = received(self.gate, letters, replies, wire.HELLO, form, [wire.ANSWER], look)
         up = sum(wire.weight_of(report.message.content) for report in heard)
         self.ledger.greeted(len(new), len(heard), up, wants_size)
-        answered = {new[report.client] for report in heard}
-        for node in set(new) - answered:
-            self._strangers[node] = self._strangers.get(node, 0) + 1
-        own = {r.client: _key(r) for r in heard}
-        keys = {c: names.get(new[c], "") if self.identity == "name" else own[c] for c in own}
-        if self.key_type is None and keys:
-            kinds = Counter(type(key) for key in keys.values() if key not in ("", None))
-            self.key_type = kinds.most_common(1)[0][0] if kinds else None
-        for report in heard:
-            node, key = new[report.client], keys[report.client]
-            if wants_size and report.arrays["size"].dtype.kind not in "iu":
-                self.gate.counts[Fault.WRONG_TYPE] += 1
-            elif self._enter(key, node):
-                told = wire.config_of(report.message).get(wire.OFFERS)
-                if isinstance(told, list):
-                    self.offers[key] = frozenset(map(str, told))
-                if wants_size:
-                    self.sizes[key] = int(report.arrays["size"])
+        return claims
+
+    def _settle_type(self, claimed: Iterable[Hashable]) -> None:
+        """The type of the keys, where nobody but the clients can tell it: that of most of them."""
+        self.key_type = _most_common((*self.nodes, *claimed))
+        for key in [key for key in self.nodes if type(key) is not self.key_type]:
+            self._refuse(Node(self.nodes.pop(key)), Fault.OUT_OF_RANGE, "another type of key")
 
     def _names(self, grid: Grid) -> dict[int, str]:
         return {info.node_id: info.name for info in grid.get_nodes()}
 
-    def _enter(self, key: Hashable, node: int) -> bool:
-        """Note a client; of two nodes with one key the one that came first is kept."""
-        closed = isinstance(self.importance, Mapping) and key not in self.importance
-        alien = self.key_type is not None and type(key) is not self.key_type
-        if key in ("", None) or closed or alien or key in self.nodes:
-            self.gate.counts[Fault.TWICE if key in self.nodes else Fault.OUT_OF_RANGE] += 1
-            self._strangers[node] = ATTEMPTS
-            return False
+    def _enter(self, claim: Claim, node: int, times: int) -> bool:
+        """Note a client, unless its key is none, or taken, or claimed by several nodes at once.
+
+        Of several nodes nobody can say which one is the client, so none takes part: whoever
+        claims the key of another may keep it away, but does not become it.
+        """
+        key, who = claim.key, Node(node)
+        if key == "":
+            return self._refuse(who, Fault.OUT_OF_RANGE, "no key that could be one")
+        if self.key_type is not None and type(key) is not self.key_type:
+            wanted = f"the keys of this run are of type {self.key_type.__name__}"
+            return self._refuse(who, Fault.OUT_OF_RANGE, f"{wanted}, not {key!r}")
+        if isinstance(self.importance, Mapping) and key not in self.importance:
+            return self._refuse(who, Fault.OUT_OF_RANGE, f"'importance' has no key {key!r}")
+        if key in self.nodes:
+            return self._refuse(who, Fault.TAKEN, f"the key {key!r} is taken")
+        if times > 1 or key in self._contested:
+            self._contested.setdefault(key, set()).add(node)
+            return self._refuse(who, Fault.TAKEN, f"the key {key!r} is claimed by several nodes")
         self.nodes[key] = node
+        self._strangers.pop(node, None)
+        if claim.offers is not None:
+            self.offers[key] = claim.offers
+        if claim.size is not None:
+            self.sizes[key] = claim.size
         return True
+
+    def _refuse(self, who: Node, fault: Fault, note: str) -> bool:
+        self.gate.refuse(who, fault, note)
+        if who.number not in self._strangers:
+            log.warning("\t├──> %r is refused: %s", who, note)
+        return False
 
     def federation(self, keys: Iterable[Hashable]) -> Federation:
         """The clients as a scheme sees them, in the order of their keys."""
         ids = sorted(keys)  # type: ignore[type-var]
         if self.importance == "size":
-            return Federation(sizes=[self.sizes[key] for key in ids], ids=ids)
+            return Federation(sizes=self._believed(ids), ids=ids)
         return Federation(importance=self._shares(ids), ids=ids)
+
+    def _believed(self, ids: list[Any]) -> list[int]:
+        """The sizes that count: a new claim is held against the median."""
+        told = [self.believed.get(key, self.sizes[key]) for key in ids]
+        capped, who = cap_sizes(told, self.largest_size)
+        large = [ids[i] for i in who if ids[i] not in self.believed]
+        if large:
+            shown = ", ".join(f"{key!r} ({self.sizes[key]:,})" for key in large[:3])
+            log.warning(
+                "\t├──> %d clients claim more than %g times the median size, and count as if they "
+                "had that: %s%s. If it is true, raise largest_size= or set it to None.",
+                len(large),
+                self.largest_size,
+                shown,
+                ", ..." if len(large) > 3 else "",
+            )
+        for key, size in zip(ids, capped, strict=True):
+            self.believed.setdefault(key, size)
+        return [self.believed[key] for key in ids]
 
     def _shares(self, ids: list[Any]) -> Floats:
         if not isinstance(self.importance, Mapping):
@@ -209,14 +321,28 @@ class Population:
             raise BadInput("'importance' must be a finite number of at least 0 for every key.")
         return np.asarray(values / values.sum())
 
+    def reachable(self, key: Hashable) -> bool:
+        """Whether a client is there, and not left out of this round."""
+        return key in self.nodes and key not in self.shunned
+
     def present(self, federation: Federation) -> Ints | None:
         """Positions of those who are there; None for all of them."""
-        here = [i for i, key in enumerate(federation.ids) if key in self.nodes]
+        here = [i for i, key in enumerate(federation.ids) if self.reachable(key)]
         return None if len(here) == len(federation) else np.array(here, dtype=np.int64)
 
 
-def _key(report: Admitted) -> Hashable:
-    """The key in an answer, or "" where there is none that could be one."""
-    record = report.message.content.get(wire.CONFIG)
-    key = record.get(wire.KEY, "") if isinstance(record, ConfigRecord) else ""
-    return key if isinstance(key, int | str) and not isinstance(key, bool) else ""
+def _claim(report: Admitted) -> Claim:
+    """What a client says of itself; the key is "" where there is none that could be one."""
+    config = wire.config_of(report.message)
+    key, offers, size = config.get(wire.KEY, ""), config.get(wire.OFFERS), report.arrays.get("size")
+    fits = isinstance(key, int) or (isinstance(key, str) and key.isprintable())
+    if not fits or isinstance(key, bool) or len(str(key)) > LONGEST_KEY:
+        key = ""
+    told = frozenset(map(str, offers)) if isinstance(offers, list) else None
+    return Claim(key, None if size is None else int(size), told)
+
+
+def _most_common(keys: Iterable[Hashable]) -> type | None:
+    """The type that most keys have; of two, the one that is no text."""
+    kinds = Counter(type(key) for key in keys if key != "")
+    return max(kinds, key=lambda kind: (kinds[kind], kind is not str), default=None)

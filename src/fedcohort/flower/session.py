@@ -24,6 +24,7 @@ from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
+from fedcohort.flower.suspects import Suspects
 from fedcohort.ledger import Ledger
 from fedcohort.server import history
 from fedcohort.server.gate import Gate
@@ -64,6 +65,7 @@ class Session:
         self.repeatable = repeatable
         self.folder, self.task, self.newcomers = folder, task, newcomers
         self.history = None if folder is None else History(folder.path)
+        self.suspects = None if folder is None else Suspects(folder.path / "reading.json")
         self.facts: dict[str, Any] = {}  # what else the history is told of the run
         self.ledger: Ledger = population.ledger
         self.selection: Selection | None = None  # of a round that was not over
@@ -124,6 +126,7 @@ class Session:
                 log.warning("\t├──> the step leaves the range of numbers: the model stays")
                 after = replace(after, theta=before.theta, optimiser=before.optimiser)
         self.state, self.selection = after, None
+        self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))
         self._booked = len(self.ledger.entries)
         if self.folder is not None and self.history is not None:
@@ -132,6 +135,16 @@ class Session:
         return new
 
     # -- the clients -------------------------------------------------------------------------
+
+    def _suspect(self) -> None:
+        """Leave those out of the coming round who ended it before."""
+        if self.suspects is None:
+            return
+        who = self.suspects.of(self.state.round if self.begun else 0)
+        if who:
+            told = "the server died while it read what they had sent"
+            log.warning("\t├──> left out of this round, %s: %s", told, sorted(map(repr, who)))
+        self.population.shunned, self.gate.reading = who, self.suspects.reading
 
     def look(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
         """See who is there; the first time, wait for all that are expected, later for anybody."""
@@ -288,9 +301,10 @@ class Session:
                 Message(
                     content(client), nodes[ids[client]], message_type, group_id=self.round_name
                 ),
+                ids[client],
             )
             for client in clients.tolist()
-            if ids[client] in nodes
+            if self.population.reachable(ids[client])
         ]
 
     # -- what survives -----------------------------------------------------------------------
@@ -305,6 +319,7 @@ class Session:
         """The model to go on with: that of the folder, if it holds a run."""
         self.take(initial)
         if self.folder is None or not self.folder.holds_run:
+            self._suspect()
             return initial
         path, told = self.folder.path, self.folder.told()
         scheme: Scheme[Any] = self.setup.scheme
@@ -328,15 +343,13 @@ class Session:
         if state.theta.shape != (self.layout.dimension,):
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
         self.state = state
-        self.population.key_type = type(state.federation.ids[0])
+        self._suspect()
+        self.population.knew(state.federation)
         if history.is_history(path):
             for record in history.read(path)[1]:
                 self.ledger.entries += record.entries if record.round < state.round else ()
         self._booked = len(self.ledger.entries)
         self.ledger.entries += entries
-        if state.federation.sizes is not None:
-            sizes = state.federation.sizes.tolist()
-            self.population.sizes.update(zip(state.federation.ids, sizes, strict=True))
         if self.history is not None:
             self.history.settings(self._facts(state.federation))  # there may be more rounds now
         self.sent = wire.to_record(self.layout.arrays(state.theta))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.algorithms import Algorithm
 from fedcohort.algorithms import algorithm as algorithm_by_name
+from fedcohort.core.client import UPDATE
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
@@ -27,10 +29,10 @@ from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Ints
-from fedcohort.flower import wire
-from fedcohort.flower.carrier import FlowerCarrier, mean_metrics, word_of
+from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
-from fedcohort.flower.exchange import Outgoing
+from fedcohort.flower.evaluation import EVALUATORS, Evaluation
+from fedcohort.flower.exchange import exchanged
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
@@ -39,13 +41,14 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
-from fedcohort.server.gate import Gate
+from fedcohort.server.gate import Fault, Gate
+from fedcohort.server.records import Record
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
 
 log = logging.getLogger("flwr.fedcohort")
-EVALUATORS = ("nobody", "cohort", "everyone")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -93,11 +96,14 @@ class CohortStrategy(Strategy):
         Flower's own strategies ask everyone; here it is not done unasked.
     largest
         The largest change of a single parameter that is believed.
+    largest_size
+        How many times the median size a client counts for at most, with a warning; None for any.
     folder
         Where to keep checkpoints; a strategy that is started with the folder of an earlier run
         goes on with it.
     identity
-        ``"asked"``, or ``"name"`` for the name under which a node was registered.
+        ``"asked"``: clients say who they are, and nobody checks it. ``"name"``: the name under
+        which a node was registered, the setting for clients that are not trusted.
     newcomers
         Whether clients that come later may take part, from the next round on.
     task
@@ -124,6 +130,7 @@ class CohortStrategy(Strategy):
         per_draw: bool = False,
         evaluate: str = "nobody",
         largest: float = 1e6,
+        largest_size: float | None = LARGEST_SIZE,
         folder: str | os.PathLike[str] | None = None,
         identity: str = "asked",
         newcomers: bool = True,
@@ -136,6 +143,8 @@ class CohortStrategy(Strategy):
         _require("clients", is_whole(clients) and clients >= 1, "an int of at least 1", clients)
         _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
         _require("largest", is_real(largest) and largest > 0, "a number above 0", largest)
+        sized = largest_size is None or (is_real(largest_size) and largest_size >= 1)
+        _require("largest_size", sized, "a number of at least 1, or None", largest_size)
         known = isinstance(importance, Mapping) or importance in ("size", "equal")
         _require("importance", known, "'size', 'equal' or a mapping from keys", importance)
         _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
@@ -159,7 +168,15 @@ class CohortStrategy(Strategy):
         _require_once(setup.algorithm, per_draw)
         self.session = Session(
             setup,
-            Population(self.gate, self.limits, importance, identity, word_of(setup.algorithm)),
+            Population(
+                self.gate,
+                self.limits,
+                importance,
+                identity,
+                word_of(setup.algorithm),
+                _asks_of_clients(setup),
+                largest_size,
+            ),
             self.gate,
             self.limits,
             repeatable=seed is not None,
@@ -167,10 +184,13 @@ class CohortStrategy(Strategy):
             task=task,
             newcomers=newcomers,
         )
+        self._evaluation = Evaluation(evaluate, self.session)
         self.cohorts: list[Cohort] = []
         """The cohorts of this session as they counted: after drop-outs and corrections."""
         self.void = 0
+        self._failed = 0  # rounds of this session that left the model as it was
         self._void_in_a_row = 0
+        self._rejected: Counter[Fault] = Counter()  # up to the record before
         self._timeout, self._rounds = 3600.0, 1
         self._talk: Generator[Wanted, Any, Any] | None = None  # the round that is under way
 
@@ -237,6 +257,7 @@ class CohortStrategy(Strategy):
                 if evaluate_fn is not None:
                     told = evaluate_fn(server_round, arrays)
                     self._keep(result.evaluate_metrics_serverapp, server_round, told, "server")
+            self._ended(max(0, num_rounds - done))
             return result
 
     def _play(
@@ -248,13 +269,13 @@ class CohortStrategy(Strategy):
         result: Result,
     ) -> ArrayRecord:
         messages = self.configure_train(server_round, arrays, configs[0], grid)
-        replies = _sent(grid, messages, self._train_limit)
+        replies = exchanged(grid, list(messages), self._train_limit)
         new, metrics = self.aggregate_train(server_round, replies)
         self._keep(result.train_metrics_clientapp, server_round, metrics)
         if new is not None:
             arrays = result.arrays = new
         messages = self.configure_evaluate(server_round, arrays, configs[1], grid)
-        replies = _sent(grid, messages, self.limits.evaluate or self._timeout)
+        replies = exchanged(grid, list(messages), self.limits.evaluate or self._timeout)
         told = self.aggregate_evaluate(server_round, replies)
         self._keep(result.evaluate_metrics_clientapp, server_round, told, "evaluate")
         return arrays
@@ -269,15 +290,18 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Who is there, what the scheme asks, the cohort, its invitations."""
+        self._refuse_wrappers(sys._getframe(1).f_locals.get("self"))
         session, self._began = self.session, time.perf_counter()
         session.take(arrays)
+        first = not hasattr(session, "grid")
         session.look(grid, self.clients)
+        if first:
+            self._evaluation.check()
         if session.state.round != server_round - 1:
             raise BadInput(
                 f"Flower begins round {server_round}, but {session.state.round} rounds are "
                 "done: start the strategy by its own start(), or give it another folder."
             )
-        self._rejected = Counter(self.gate.counts)
         self._carrier = FlowerCarrier(
             session, dict(config), self._train_limit, self.largest, self.per_draw
         )
@@ -291,6 +315,17 @@ class CohortStrategy(Strategy):
         self._train = cast("Train", next(self._talk))  # the first thing that is wanted
         self._letters = self._carrier.invitations(self._train)
         return [letter.message for letter in self._letters]
+
+    def _refuse_wrappers(self, caller: object) -> None:
+        """Another strategy around this one, as Flower's for differential privacy, is no use."""
+        if isinstance(caller, Strategy) and caller is not self:
+            raise BadInput(
+                f"{type(caller).__name__} cannot be put around CohortStrategy: answers here are "
+                "changes, or count with unequal weights, replacements go past a wrapper, and the "
+                "model is kept without its noise, so that nothing would be private. Let clients "
+                "clip and add noise themselves, by @app.train(mods=[LocalDpMod(...)]) of "
+                "flwr.clientapp.mod, or put the wrapper around Flower's own FedAvg."
+            )
 
     def _admit(self) -> None:
         """Let new clients in; those who cannot answer what the scheme must know stay out."""
@@ -350,7 +385,7 @@ class CohortStrategy(Strategy):
         self._talk = None
         arrived = self._carrier.arrived(self._train, self._letters, replies)
         state, record = carry(talk, self._carrier, arrived)
-        rejected = self.gate.counts - self._rejected
+        rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
         metrics = self._carrier.metrics(self._carrier.cohort)
         record = replace(
             record,
@@ -369,12 +404,26 @@ class CohortStrategy(Strategy):
             "cohort-void": int(record.void),
         }
         log.info("\t├──> %s", told)
-        self._note(record.void)
+        self._note(record, rejected)
+        self._failed += new is None
         return new, MetricRecord(told)
 
-    def _note(self, void: bool) -> None:
-        self.void += void
-        self._void_in_a_row = self._void_in_a_row + 1 if void else 0
+    def _note(self, record: Record, rejected: Counter[Fault]) -> None:
+        faults, quote = {f.name.lower(): k for f, k in rejected.items()}, self.gate.quote()
+        if record.void:
+            log.warning(
+                "\t├──> round %d is void, the model stays: %.0f %% of the draws were answered, "
+                "quorum %g, rejected: %s.%s",
+                record.round + 1,
+                100 * record.filled,
+                self.session.setup.quorum,
+                faults or "nothing",
+                quote,
+            )
+        elif faults:
+            log.warning("\t├──> rejected: %s.%s", faults, quote)
+        self.void += record.void
+        self._void_in_a_row = self._void_in_a_row + 1 if record.void else 0
         if self._void_in_a_row >= self.VOID_ROUNDS:
             remedy = "Look at the clients' logs, raise the limit 'train', or lower 'quorum'."
             if not self.session.population.nodes:
@@ -382,8 +431,22 @@ class CohortStrategy(Strategy):
             raise TooFewClients(
                 f"Too few clients answered in {self.VOID_ROUNDS} rounds in a row (quorum "
                 f"{self.session.setup.quorum:g}; rejected so far: {self.gate.summary()})."
-                f"{self.gate.quote()} {remedy}"
+                f"{quote} {remedy}"
             )
+
+    def _ended(self, played: int) -> None:
+        """A run in which nothing was ever learnt has not gone well."""
+        before = self.session.state.round > played
+        if played and self._failed == played and not (before and self._ever_counted):
+            raise TooFewClients(
+                f"All {self.session.state.round} rounds failed, and the model is what it was: too "
+                f"few clients answered in {self.void} of {played} (rejected: "
+                f"{self.gate.summary()}).{self.gate.quote()} Look at the clients' logs."
+            )
+
+    @property
+    def _ever_counted(self) -> bool:
+        return bool((self.session.state.counted >= 0).any())
 
     # -- evaluation --------------------------------------------------------------------------
 
@@ -391,15 +454,8 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask the cohort, or everyone who is there, how good the new model is."""
-        self._evaluated: list[Outgoing] = []
-        if self.evaluate == "nobody":
-            return []
-        here = self.session.available
-        everyone = np.arange(len(self.session.federation)) if here is None else here
-        wanted = self.cohorts[-1].clients if self.evaluate == "cohort" else everyone
-        content = RecordDict({wire.ARRAYS: arrays, wire.CONFIG: ConfigRecord(dict(config))})
-        self._evaluated = self.session.letters(wanted, lambda _: content, wire.EVALUATE)
-        return [letter.message for letter in self._evaluated]
+        last = self.cohorts[-1] if self.cohorts else Cohort.empty()
+        return self._evaluation.invitations(arrays, config, last)
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
@@ -407,14 +463,7 @@ class CohortStrategy(Strategy):
         """The mean of what clients report, by importance; for show."""
         if self.evaluate == "nobody":
             return None
-        who = {letter.message.metadata.message_id: letter.client for letter in self._evaluated}
-        importance = self.session.federation.importance
-        told = [
-            (float(importance[who[reply.metadata.reply_to_message_id]]), reply)
-            for reply in replies
-            if not reply.has_error() and reply.metadata.reply_to_message_id in who
-        ]
-        return MetricRecord(dict(mean_metrics(told)))
+        return MetricRecord(dict(self._evaluation.metrics(replies)))
 
     def _keep(
         self, where: dict[int, MetricRecord], round: int, what: MetricRecord | None, by: str = ""
@@ -434,14 +483,16 @@ def _require(name: str, fits: bool, must: str, got: object) -> None:
         raise BadParameter(name, "CohortStrategy", must, got)
 
 
+def _asks_of_clients(setup: Setup) -> bool:
+    """Whether clients must be able to do more than to train and to send what they learnt."""
+    scheme = setup.scheme
+    more = scheme.asks or scheme.listens - {UPDATE} or scheme.subsampling or scheme.counts_samples
+    return bool(more or word_of(setup.algorithm))
+
+
 def _require_once(algorithm: Algorithm, per_draw: bool) -> None:
     if per_draw and (algorithm.stateful or algorithm.payloads):
         raise BadInput(
             f"The local algorithm '{algorithm.name}' remembers and reports once per client and "
             "round, but per_draw=True invites a client once per draw: leave per_draw out."
         )
-
-
-def _sent(grid: Grid, messages: Iterable[Message], timeout: float) -> Iterable[Message]:
-    out = list(messages)
-    return grid.send_and_receive(out, timeout=timeout) if out else []

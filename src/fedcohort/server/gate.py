@@ -9,7 +9,7 @@ hands it tickets (one per message sent) and reports.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -20,6 +20,8 @@ from fedcohort.core.types import Array, Ints
 KILOBYTE = 1024
 SPARE = 64 * KILOBYTE
 """What a report may weigh beyond its arrays: names, metrics, headers."""
+SHOWN, SHOWN_NAMES = 30, 5
+"""How much of a stranger's names is shown: letters of each, names of each report."""
 QUOTED = 300
 """How many characters of a client's error are kept."""
 REMEMBERED = 100_000
@@ -39,8 +41,10 @@ class Fault(Enum):
     WRONG_KEYS = "other parts than were asked for"
     WRONG_SHAPE = "an array of another shape"
     WRONG_TYPE = "not numbers"
+    UNREADABLE = "what came cannot be read"
     NOT_FINITE = "NaN or infinity"
     OUT_OF_RANGE = "a number outside the allowed range"
+    TAKEN = "a key that another node has, or claims, too"
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,8 @@ class Form:
     shapes
         The arrays it must have, and their shapes; None for a shape that is not known (then the
         most common one of the exchange is the right one, see `Gate.alike`).
-    lowest, highest
-        What every number must lie between.
+    lowest, highest, whole
+        What every number must lie between, and whether it must be whole.
     limit
         The most bytes a report may have.
     """
@@ -62,22 +66,38 @@ class Form:
     lowest: float = -np.inf
     highest: float = np.inf
     limit: int = SPARE
+    whole: bool = False
 
     def fault(self, arrays: Mapping[str, Array]) -> Fault | None:
         """What is wrong with the arrays of a report; None if nothing."""
+        wrong = self.wrong(arrays)
+        return None if wrong is None else wrong[0]
+
+    def wrong(self, arrays: Mapping[str, Array]) -> tuple[Fault, str] | None:
+        """What is wrong with the arrays of a report, also in words; None if nothing."""
         if set(arrays) != set(self.shapes):
-            return Fault.WRONG_KEYS
+            return Fault.WRONG_KEYS, expected(self.shapes, arrays)
         for name, shape in self.shapes.items():
             array = arrays[name]
             if array.dtype.kind not in "iuf":
-                return Fault.WRONG_TYPE
+                return Fault.WRONG_TYPE, f"{name!r} must be real numbers, not {array.dtype.name}"
             if shape is not None and array.shape != shape:
-                return Fault.WRONG_SHAPE
+                return Fault.WRONG_SHAPE, f"{name!r} must have the shape {shape}, not {array.shape}"
             if not np.isfinite(array).all():
-                return Fault.NOT_FINITE
+                return Fault.NOT_FINITE, f"{name!r} has NaN or infinity"
             if array.size and not self.lowest <= array.min() <= array.max() <= self.highest:
-                return Fault.OUT_OF_RANGE
+                allowed = f"[{self.lowest:g}, {self.highest:g}]"
+                return Fault.OUT_OF_RANGE, f"{name!r} must be in {allowed}"
+            if self.whole and not np.array_equal(array, np.rint(array)):
+                return Fault.OUT_OF_RANGE, f"{name!r} must be whole numbers"
         return None
+
+
+def expected(wanted: Iterable[str], found: Iterable[str]) -> str:
+    """Which names a report must have, and which it had; of a stranger's names a few letters."""
+    some = sorted(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in found)
+    more = f" and {len(some) - SHOWN_NAMES} more" if len(some) > SHOWN_NAMES else ""
+    return f"must have exactly {sorted(wanted)}, not {some[:SHOWN_NAMES]}{more}"
 
 
 @dataclass(frozen=True)
@@ -96,10 +116,19 @@ class Report:
 
 @dataclass(frozen=True)
 class Ticket:
-    """One message that was sent: to which client, under which name of the transport."""
+    """One message that was sent: to which client, under which name of the transport.
+
+    ``name`` is what the client is called where positions may change; its position by default.
+    """
 
     client: int
     receiver: object = None
+    name: Hashable = None
+
+    @property
+    def who(self) -> Hashable:
+        """What faults of this client are filed under."""
+        return self.client if self.name is None else self.name
 
 
 @dataclass
@@ -117,14 +146,19 @@ class Gate:
     """
 
     counts: Counter[Fault] = field(default_factory=Counter)
-    by_client: Counter[tuple[int, Fault]] = field(default_factory=Counter)
+    by_client: Counter[tuple[Hashable, Fault]] = field(default_factory=Counter)
     errors: dict[int, str] = field(default_factory=dict)
     """What clients that failed said of it, in the last exchange that sent anything."""
+    notes: dict[Hashable, str] = field(default_factory=dict)
+    """What was wrong with reports that came in that exchange, by client, in a line each."""
+    reading: Callable[[Hashable], None] = lambda who: None
+    """Told whose report is read, before it is, and None when that is over."""
     _round: str = ""
     _form: Form = field(default_factory=lambda: Form({}))
     _open: dict[str, Ticket] = field(default_factory=dict)
     _heard: set[str] = field(default_factory=set)  # something came, good or bad
     _admitted: set[str] = field(default_factory=set)  # of two answers the first good one counts
+    _names: dict[int, Hashable] = field(default_factory=dict)  # of the last exchange
     _past: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def open(self, round: str, tickets: Mapping[str, Ticket], form: Form) -> None:
@@ -132,7 +166,8 @@ class Gate:
         self._round, self._form = round, form
         self._open, self._heard, self._admitted = dict(tickets), set(), set()
         if tickets:
-            self.errors = {}
+            self._names = {ticket.client: ticket.who for ticket in tickets.values()}
+            self.errors, self.notes = {}, {}
 
     def check(self, report: Report) -> Fault | None:
         """Whether a report may be unpacked: asked for, of this round, the first, not too large."""
@@ -153,32 +188,46 @@ class Gate:
 
     def content(self, ticket: str, arrays: Mapping[str, Array]) -> Fault | None:
         """Whether the unpacked arrays are what was asked for; if so, the question is answered."""
-        fault = self._form.fault(arrays)
-        if fault is not None:
-            return self.reject(ticket, fault)
+        wrong = self._form.wrong(arrays)
+        if wrong is not None:
+            return self.reject(ticket, *wrong)
         self._admitted.add(ticket)
         return None
 
-    def reject(self, ticket: str, fault: Fault, said: str = "") -> Fault:
-        """Reject a report for a reason that the transport found, or that the client ``said``."""
+    def failed(self, ticket: str, said: str) -> Fault:
+        """A client sent an error instead of a report, in its own words."""
         known = self._open.get(ticket)
         self._heard.add(ticket)
         if known is not None and said:
-            self.errors[known.client] = _one_line(said)
-        return self._reject(None if known is None else known.client, fault)
+            self.errors[known.client] = one_line(said)
+        return self._reject(None if known is None else known.client, Fault.FAILED)
 
-    def found(self, client: int, fault: Fault) -> Fault:
+    def reject(self, ticket: str, fault: Fault, note: str = "") -> Fault:
+        """Reject a report for a reason that the transport found."""
+        known = self._open.get(ticket)
+        self._heard.add(ticket)
+        return self._reject(None if known is None else known.client, fault, note)
+
+    def found(self, client: int, fault: Fault, note: str = "") -> Fault:
         """Reject an admitted report of a client after a second look."""
-        return self._reject(client, fault)
+        return self._reject(client, fault, note)
+
+    def refuse(self, who: Hashable, fault: Fault, note: str) -> None:
+        """Count a fault under a name, with a line about it."""
+        self.counts[fault] += 1
+        self.by_client[who, fault] += 1
+        if fault not in (Fault.FAILED, Fault.MISSING):
+            self.notes[who] = one_line(f"{fault.name.lower()}: {note}")
 
     def client(self, ticket: str) -> int:
         """Whose answer a ticket stands for."""
         return self._open[ticket].client
 
-    def _reject(self, client: int | None, fault: Fault) -> Fault:
-        self.counts[fault] += 1
-        if client is not None:
-            self.by_client[client, fault] += 1
+    def _reject(self, client: int | None, fault: Fault, note: str = "") -> Fault:
+        if client is None:
+            self.counts[fault] += 1
+        else:
+            self.refuse(self._names.get(client, client), fault, note or fault.value)
         return fault
 
     def close(self) -> Ints:
@@ -199,7 +248,7 @@ class Gate:
         right = min(shape for shape, times in shapes.items() if times == most)
         for client, row in rows.items():
             if row.shape != right:
-                self._reject(client, Fault.WRONG_SHAPE)
+                self._reject(client, Fault.WRONG_SHAPE, f"most have {right}, not {row.shape}")
         return {client: row for client, row in rows.items() if row.shape == right}
 
     def summary(self) -> dict[str, int]:
@@ -207,12 +256,19 @@ class Gate:
         return {fault.name.lower(): self.counts[fault] for fault in Fault if self.counts[fault]}
 
     def quote(self) -> str:
-        """A sentence with the last error of a client, to be put behind another; "" without one."""
-        said = list(self.errors.values())
-        return f" The last client that failed said '{said[-1]}'." if said else ""
+        """Sentences with the last error of a client and the last report that was rejected.
+
+        They are to be put behind another; "" where there is none.
+        """
+        said, notes = list(self.errors.values()), list(self.notes.items())
+        error = f" The last client that failed said '{said[-1]}'." if said else ""
+        if not notes:
+            return error
+        who, note = notes[-1]
+        return f"{error} The last report that was rejected, of {who!r}: {note}."
 
 
-def _one_line(said: str) -> str:
+def one_line(said: str) -> str:
     """The words of a stranger, fit for a log: one short line without control characters.
 
     Of a long text the end is kept: there a traceback says what is wrong.

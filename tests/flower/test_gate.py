@@ -1,0 +1,465 @@
+"""Nothing that a client sends ends a run; a run that learns nothing does not end well."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fedcohort.core.client import LOSS
+from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort.server import history
+from fedcohort.server.gate import Fault
+
+pytest.importorskip("flwr")
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.clientapp.mod import LocalDpMod
+from flwr.serverapp.strategy import (
+    DifferentialPrivacyClientSideAdaptiveClipping,
+    DifferentialPrivacyClientSideFixedClipping,
+    DifferentialPrivacyServerSideAdaptiveClipping,
+    DifferentialPrivacyServerSideFixedClipping,
+)
+
+from fedcohort import flower
+from fedcohort.flower import wire
+from fedcohort.flower.exchange import Node
+from fedcohort.flower.suspects import Suspects
+from helpers.flower_play import QUICK, ROUNDS, WORK, Hostile, N, app, play, silent, task
+from helpers.scripted import Scripted
+
+# -- whatever goes wrong in reading ------------------------------------------------------------
+
+
+class Poison(RecordDict):
+    """Content that nobody can look at."""
+
+    def items(self):
+        raise IndexError("tuple index out of range")
+
+
+def poisoned(message: Message, reply: Message) -> Message:
+    reply.__dict__["_content"] = Poison()
+    return reply
+
+
+class Answers(Hostile):
+    """The liar lies in answers to questions of one kind as well, or only there."""
+
+    def __init__(self, lie, kinds: tuple[str, ...]) -> None:
+        super().__init__(lie)
+        self.kinds = kinds
+
+    def deliver(self, message: Message) -> Message | None:
+        reply = super(Hostile, self).deliver(message)
+        mine = self.partition[message.metadata.dst_node_id] == self.liar
+        kind = wire.config_of(message).get(wire.SIGNAL, message.metadata.message_type)
+        return self.lie(message, reply) if mine and kind in self.kinds and reply else reply
+
+
+def test_a_report_that_makes_any_reader_fail_is_a_fault_of_its_sender() -> None:
+    strategy, theta = play(Hostile(poisoned))
+    assert strategy.gate.by_client[2, Fault.UNREADABLE] == ROUNDS
+    assert "IndexError('tuple index out of range')" in strategy.gate.quote()
+    assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * ROUNDS
+    assert np.isfinite(theta).all()
+
+
+@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.parametrize("kind", [wire.HELLO, "loss", "train"])
+def test_so_it_is_in_every_exchange(kind: str) -> None:
+    grid = Answers(poisoned, (kind,))
+    strategy, theta = play(grid, "pow-d:m=3,d=7", clients=N - 1, quorum=0.0)
+    assert strategy.gate.counts[Fault.UNREADABLE] > 0
+    assert strategy.void == 0
+    assert np.isfinite(theta).all()
+
+
+class Jammed(flower.InProcessGrid):
+    """Flower itself fails on the answer of one client, where that is among those it reads."""
+
+    def pull_messages(self, message_ids):
+        names = list(message_ids)
+        if any(self.bad(self._replies[name]) for name in names if name in self._replies):
+            raise ValueError("Object not found")
+        return super().pull_messages(names)
+
+    def bad(self, reply: Message) -> bool:
+        train = reply.metadata.message_type == "train"
+        return train and self.partition[reply.metadata.src_node_id] == 2
+
+
+def test_an_answer_on_which_flower_fails_is_lost_alone() -> None:
+    grid = Jammed(app(), N)
+    strategy, _ = play(grid)
+    assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * ROUNDS
+    assert strategy.gate.by_client[2, Fault.FAILED] == ROUNDS
+    assert "Object not found" in strategy.gate.quote()
+
+
+def test_where_nothing_can_be_read_no_client_is_to_blame() -> None:
+    class Down(flower.InProcessGrid):
+        def pull_messages(self, message_ids):
+            raise OSError("the SuperLink is gone")
+
+    with pytest.raises(OSError, match="the SuperLink is gone"):
+        play(Down(app(), N))
+
+
+def answer(name: str, row: np.ndarray):
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content[wire.ANSWER] = wire.to_record({name: row})
+        return reply
+
+    return lie
+
+
+class Labelled:
+    """A client that has labels, of which the usual ones have none."""
+
+    label_counts = np.array([3, 5])
+
+    def __init__(self, context) -> None:
+        honest = flower.task_client(task(), WORK)(context)
+        self.size, self.loss, self.update = honest.size, honest.loss, honest.update
+
+
+BAD_ANSWERS = {
+    "pow-d:m=3,d=8": ("loss", [np.zeros(5), np.array(1e300), np.array(True), np.array(np.inf)]),
+    "optimal:m=3": ("update_norm", [np.array(-1.0), np.zeros((1, 1)), np.array(1e30)]),
+    "static-uniform:m=3": (
+        "label_histogram",
+        [np.full(2, 0.5), np.full(2, -1), np.full(2, 1e300), np.zeros((2, 2)), np.zeros(0)],
+    ),
+}
+
+
+@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.parametrize(
+    ("scheme", "name", "row"),
+    [(scheme, name, row) for scheme, (name, rows) in BAD_ANSWERS.items() for row in rows],
+)
+def test_every_answer_must_be_as_its_signal_declares(scheme, name, row) -> None:
+    grid = Answers(answer(name, row), (name,))
+    grid.apps = dict.fromkeys(grid.apps, flower.client_app(Labelled))
+    strategy, theta = play(grid, scheme, quorum=0.0)
+    faults = {Fault.WRONG_SHAPE, Fault.OUT_OF_RANGE, Fault.NOT_FINITE, Fault.WRONG_TYPE}
+    assert any(strategy.gate.by_client[2, fault] for fault in faults)
+    assert {who for who, _ in strategy.gate.by_client} == {2}  # and nobody else's
+    assert np.isfinite(theta).all()
+
+
+def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
+    """Also where the liar is the first client."""
+    free = replace(LOSS, shape=None)
+
+    class Listening(Scripted):
+        listens = frozenset({free})
+
+        def start(self, federation, rng):
+            yield from ()
+            return Seen()
+
+        def observe(self, state, federation, cohort, replies):
+            return Seen((*state.shapes, replies.signals["loss"].shape))
+
+        State = None
+
+    @dataclasses.dataclass(frozen=True)
+    class Seen:
+        shapes: tuple = ()
+
+    Listening.State = Seen
+    scheme = Listening(tuple(range(N)), (1 / N,) * N)
+    strategy, _ = play(Hostile(answer("loss", np.zeros(3)), liar=0), scheme, quorum=0.0, rounds=2)
+    assert strategy.session.state.scheme.shapes == ((N - 1,), (N - 1,))
+    assert strategy.gate.by_client == {(0, Fault.WRONG_SHAPE): 2}
+
+
+# -- metrics -----------------------------------------------------------------------------------
+
+
+def evaluating(lie=lambda message, reply: reply, liar: int = 2) -> Answers:
+    clients = app()
+
+    @clients.evaluate()
+    def evaluate(message: Message, context) -> Message:
+        return Message(RecordDict({"metrics": MetricRecord({"loss": 1.0})}), reply_to=message)
+
+    grid = Answers(lie, ("evaluate",))
+    grid.apps = dict.fromkeys(grid.apps, clients)
+    return grid
+
+
+def metrics(**told):
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content["metrics"] = MetricRecord(told)
+        return reply
+
+    return lie
+
+
+def sender(message: Message, reply: Message) -> Message:
+    reply.metadata.__dict__["_src_node_id"] = 12345
+    return reply
+
+
+BAD_METRICS = {
+    "NaN": (metrics(loss=float("nan")), Fault.NOT_FINITE),
+    "infinity": (metrics(loss=float("inf")), Fault.NOT_FINITE),
+    "1e308": (metrics(loss=1e308), Fault.NOT_FINITE),
+    "8 MB": (metrics(loss=[0.0] * 1_000_000), Fault.TOO_LARGE),
+    "arrays": (answer("loss", np.zeros(2)), None),
+    "more arrays": (
+        lambda m, r: Message(RecordDict({"x": ArrayRecord({"x": Array(np.zeros(2))})}), reply_to=m),
+        Fault.WRONG_KEYS,
+    ),
+    "in another's name": (sender, Fault.NOT_ASKED),
+    "unreadable": (poisoned, Fault.UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("name", BAD_METRICS)
+def test_metrics_of_an_evaluation_pass_the_gate(name: str, tmp_path) -> None:
+    lie, fault = BAD_METRICS[name]
+    strategy = flower.CohortStrategy(
+        "full", clients=N, seed=3, limits=QUICK, evaluate="everyone", folder=tmp_path
+    )
+    result = strategy.start(evaluating(lie), flower.first_model(task(), 3), num_rounds=2)
+    told = result.evaluate_metrics_clientapp
+    assert [told[number]["loss"] for number in (1, 2)] == [pytest.approx(1.0)] * 2
+    assert fault is None or strategy.gate.counts[fault] == 2
+
+
+def test_answers_to_an_evaluation_count_once() -> None:
+    class Twice(Answers):
+        def send_and_receive(self, messages, *, timeout=None):
+            replies = list(super().send_and_receive(messages, timeout=timeout))
+            return [*replies, *copy.deepcopy(replies)]
+
+    grid = evaluating()
+    grid.__class__ = Twice
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, evaluate="everyone")
+    strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
+    assert strategy.gate.counts[Fault.TWICE] == 3 * N  # who are you, training, evaluation
+
+
+@pytest.mark.parametrize("value", [1e308, 2**63 - 1, float("nan")])
+def test_huge_or_odd_metrics_of_training_reach_neither_mean_nor_disk(
+    value: float, tmp_path
+) -> None:
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, folder=tmp_path)
+    grid = Hostile(metrics(loss=value, **{"a\nb": 1.0}))
+    result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
+    assert not {"loss", "a\nb"} & set(result.train_metrics_clientapp[1])
+    assert history.read(tmp_path)[1][0].metrics == {}
+
+
+@pytest.mark.parametrize("who", ["everyone", "cohort"])
+def test_to_evaluate_without_a_function_is_told_before_the_first_round(who: str) -> None:
+    with pytest.raises(BadInput, match=rf"evaluate='{who}' needs an @app.evaluate\(\) function"):
+        play(flower.InProcessGrid(app(), N), evaluate=who)
+
+
+def test_some_without_an_evaluate_function_are_a_warning(caplog) -> None:
+    grid = evaluating()
+    grid.apps[next(iter(grid.apps))] = app()
+    strategy, _ = play(grid, evaluate="everyone", rounds=1)
+    assert "1 of 8 have none" in caplog.text
+    assert strategy.gate.counts == {Fault.FAILED: 1}
+
+
+class Named(flower.InProcessGrid):
+    def get_nodes(self):
+        return [SimpleNamespace(node_id=node, name=f"node-{node}") for node in self.contexts]
+
+
+def test_nobody_who_evaluates_is_told_where_nobody_was_asked_before(caplog) -> None:
+    """Nodes that are known by name and asked for nothing may run any app."""
+    play(Named(app(), N), identity="name", importance="equal", evaluate="everyone", rounds=1)
+    assert "no client evaluated the model. The last client that failed said" in caplog.text
+
+
+# -- rounds and runs that fail -----------------------------------------------------------------
+
+
+def test_a_void_round_is_a_warning(caplog) -> None:
+    lies = Hostile(lambda m, r: Message(RecordDict(), reply_to=m))
+    lies.partition = dict.fromkeys(lies.partition, 2)  # all of them
+    with pytest.raises(TooFewClients, match=r"All 2 rounds failed") as caught:
+        play(lies, rounds=2)
+    assert "round 1 is void, the model stays: 0 % of the draws were answered" in caplog.text
+    assert "must have exactly [\"'arrays' or 'update'\"], not []" in caplog.text
+    assert "wrong_keys" in str(caught.value)
+
+
+def test_wrong_keys_are_told_with_the_expected_ones(caplog) -> None:
+    def lie(message: Message, reply: Message) -> Message:
+        reply.content[wire.CHANGE] = wire.to_record({"weights": np.zeros(2)})
+        return reply
+
+    play(Hostile(lie), rounds=1)
+    assert "of 2: wrong_keys: must have exactly ['theta'], not ['weights']" in caplog.text
+
+
+def test_one_good_round_is_a_run_and_none_after_a_restart_is_none(tmp_path) -> None:
+    class Then(type(silent(*range(N)))):  # type: ignore[misc]
+        """All are silent from the second round on, or from the first."""
+
+        good = 1
+
+        def deliver(self, message: Message) -> Message | None:
+            late = wire.config_of(message).get(wire.ROUND, 0) >= self.good
+            return super().deliver(message) if late else flower.InProcessGrid.deliver(self, message)
+
+    strategy, _ = play(Then(app(), N), rounds=3)
+    assert strategy.void == 2
+    bad = Then(app(), N)
+    bad.good = 0
+    with pytest.raises(TooFewClients, match="All 1 rounds failed"):
+        play(bad, rounds=1, folder=tmp_path)
+    with pytest.raises(TooFewClients, match="All 2 rounds failed"):
+        play(bad, rounds=2, folder=tmp_path)
+    good, _ = play(flower.InProcessGrid(app(), N), rounds=3, folder=tmp_path)
+    assert good.void == 0
+    play(bad, rounds=4, folder=tmp_path)  # one round of the run was good
+
+
+def test_a_misfit_of_nodes_that_are_known_by_name_is_told_before_the_first_round() -> None:
+    """They used to be asked for nothing, and to fail in the first round."""
+    settings = {"identity": "name", "importance": "equal", "rounds": 1}
+    sized = flower.client_app(size=lambda context: 5)
+    with pytest.raises(TooFewClients, match=r"pow-d asks for 'loss' .* no client can tell it"):
+        play(Named(sized, N), "pow-d:m=2,d=4", **settings)
+    with pytest.raises(TooFewClients, match=r"All 8 nodes raised an error .* by .*client_app"):
+        play(Named(ClientApp(), N), "full", algorithm="fedprox:mu=0.1", **settings)
+
+
+# -- clients that end a round ------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here, and nothing is cleaned up."""
+
+
+def kills(message: Message, reply: Message) -> Message:
+    class Kills(RecordDict):
+        def items(self):
+            raise Killed
+
+    reply.__dict__["_content"] = Kills()
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme"), [("train", "full"), ("loss", "pow-d:m=7,d=8"), (wire.HELLO, "full")]
+)
+def test_a_client_that_ended_a_round_is_left_out_of_it(kind: str, scheme: str, tmp_path) -> None:
+    """Every second server plays a round without it; the others end in the next one."""
+    grid = Answers(kills, (kind,))
+    settings = {"folder": tmp_path, "clients": N - 1}
+    for number in (1, 2, 3):
+        with pytest.raises(Killed):
+            play(grid, scheme, rounds=9, **settings)
+        strategy, _ = play(grid, scheme, rounds=number, **settings)
+        assert strategy.session.state.round == number
+        ids = strategy.session.federation.ids
+        (cohort,) = strategy.cohorts
+        assert {ids[i] for i in cohort.clients} == set(range(N)) - {2}
+        assert strategy.void == 0
+
+
+def test_two_clients_that_end_a_round_are_both_left_out_of_it(tmp_path) -> None:
+    class Both(Answers):
+        def deliver(self, message: Message) -> Message | None:
+            self.liar = 2 if self.partition[message.metadata.dst_node_id] == 2 else 5
+            return super().deliver(message)
+
+    grid = Both(kills, ("train",))
+    for _ in range(2):
+        with pytest.raises(Killed):
+            play(grid, "full", rounds=1, folder=tmp_path)
+    strategy, _ = play(grid, "full", rounds=1, folder=tmp_path)
+    assert strategy.cohorts[0].clients.tolist() == [0, 1, 3, 4, 6, 7]
+
+
+def test_whoever_ends_a_run_by_hand_blames_nobody(tmp_path) -> None:
+    def stops(message: Message, reply: Message) -> Message:
+        class Stops(RecordDict):
+            def items(self):
+                raise KeyboardInterrupt
+
+        reply.__dict__["_content"] = Stops()
+        return reply
+
+    with pytest.raises(KeyboardInterrupt):
+        play(Hostile(stops), rounds=1, folder=tmp_path)
+    strategy, _ = play(flower.InProcessGrid(app(), N), rounds=1, folder=tmp_path)
+    assert len(strategy.cohorts[0]) == N
+
+
+def test_suspects_are_those_of_one_round_and_a_damaged_note_names_nobody(tmp_path) -> None:
+    path = tmp_path / "reading.json"
+    assert Suspects(path).of(0) == set()
+    first = Suspects(path)
+    first.of(4)
+    for who in ("a long key", 7, Node(7)):
+        first.reading(who)
+    again = Suspects(path)
+    assert again.of(4) == {Node(7)}
+    again.reading("x")
+    assert Suspects(path).of(4) == {Node(7), "x"}
+    assert Suspects(path).of(5) == set()
+    for damaged in (b"", b"{", b"[1]", b'"x"', b'{"round": 4}', b"\xff"):
+        path.write_bytes(damaged)
+        assert Suspects(path).of(4) == set()
+
+
+# -- wrappers ----------------------------------------------------------------------------------
+
+WRAPPERS = [
+    lambda s: DifferentialPrivacyServerSideFixedClipping(s, 1.0, 0.1, N),
+    lambda s: DifferentialPrivacyClientSideFixedClipping(s, 1.0, 0.1, N),
+    lambda s: DifferentialPrivacyServerSideAdaptiveClipping(s, 0.1, N),
+    lambda s: DifferentialPrivacyClientSideAdaptiveClipping(s, 0.1, N),
+]
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS)
+def test_wrappers_for_differential_privacy_are_refused_with_what_to_use(wrap) -> None:
+    """They were silently wrong: a step of norm 50 where 0.02 was promised."""
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, limits=QUICK)
+    wrapped = wrap(strategy)
+    says = rf"{type(wrapped).__name__} cannot be put around CohortStrategy.*LocalDpMod.*FedAvg"
+    with pytest.raises(BadInput, match=says):
+        wrapped.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 3), num_rounds=1)
+
+
+def test_a_strategy_of_your_own_may_have_a_loop_of_its_own() -> None:
+    class Mine(flower.CohortStrategy):
+        def configure_train(self, server_round, arrays, config, grid):
+            return super().configure_train(server_round, arrays, config, grid)
+
+    Mine("full", clients=N, seed=3).start(
+        flower.InProcessGrid(app(), N), flower.first_model(task(), 3), num_rounds=1
+    )
+
+
+def test_clients_that_clip_and_add_noise_themselves_do_so() -> None:
+    """What the refusal names works: of changes of norm 10 a step of norm 0.1 is left."""
+    clients = flower.client_app(size=lambda context: 5)
+    quiet = LocalDpMod(clipping_norm=0.1, sensitivity=1e-9, epsilon=1.0, delta=1e-5)
+
+    @clients.train(mods=[quiet])
+    def train(message: Message, context) -> Message:
+        theta = message.content[wire.ARRAYS]["theta"].numpy()
+        content = RecordDict({wire.ARRAYS: wire.to_record({"theta": theta + np.array([8.0, 6.0])})})
+        return Message(content, reply_to=message)
+
+    _, theta = play(flower.InProcessGrid(clients, N), rounds=1)
+    assert np.linalg.norm(theta) == pytest.approx(0.1, rel=1e-3)
