@@ -17,10 +17,10 @@ from fedcohort.core.renamed import successor
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
-from fedcohort.schemes import SCHEMES
 from fedcohort.server.aggregators import AGGREGATORS, aggregator
 from fedcohort.server.optimisers import OPTIMISERS, optimiser
 from fedcohort.simulation import LocalWork
+from fedcohort.simulation.arms import arm
 from fedcohort.simulation.availability import AVAILABILITIES, availability
 from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.simulation.problem import Problem
@@ -30,7 +30,8 @@ def compare(
     schemes: Annotated[
         list[str],
         typer.Argument(
-            help="Schemes, with settings as in pow-d:d=6,m=3; or a file, as in ./mine.py:m=3."
+            help="Schemes, with settings as in pow-d:d=6,m=3; or a file, as in ./mine.py:m=3; "
+            "with an algorithm, optimiser or aggregator of its own, as in md+fedprox:mu=0.1."
         ),
     ],
     data: Annotated[str, part_option("Data set", DATA_SETS), DATA_SETS] = "digits",
@@ -119,7 +120,7 @@ def compare(
         raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
     if steps is not None and epochs is not None:
         raise BadInput("Give --steps or --epochs, not both.")
-    built = [SCHEMES.build(word, otherwise={"m": m}) for word in schemes]
+    built = [arm(word, otherwise={"m": m}) for word in schemes]
     problem = Problem(
         data,
         partition,

@@ -15,9 +15,8 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
-from fedcohort.core.scheme import Scheme
 from fedcohort.simulation import Comparison, Task, compare
-from fedcohort.simulation.comparison import labelled
+from fedcohort.simulation.arms import Which, labelled
 
 
 def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
@@ -39,7 +38,7 @@ def command_line() -> str:
 
 def run(
     task: Task,
-    schemes: Sequence[Scheme[Any]],
+    schemes: Sequence[Which],
     *,
     rounds: int,
     seeds: Sequence[int],
@@ -83,11 +82,11 @@ def run(
         raise typer.Exit(130)
 
 
-def disclosed(schemes: Sequence[Scheme[Any]], rounds: int) -> str:
+def disclosed(schemes: Sequence[Which], rounds: int) -> str:
     """What the server will learn of every client; schemes that disclose the same together."""
     alike: dict[tuple[Disclosure, ...], list[str]] = {}
-    for label, scheme in labelled(schemes).items():
-        alike.setdefault(scheme.disclosures(rounds), []).append(label)
+    for label, arm in labelled(schemes).items():
+        alike.setdefault(arm.disclosures(rounds), []).append(label)
     lines = ["What the server will learn of the clients:"]
     for learnt, labels in alike.items():
         lines.append(f"  {', '.join(labels)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.report.measures import choosing
+from fedcohort.simulation.arms import OWN
 from fedcohort.simulation.comparison import STATE
 from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
 
@@ -20,7 +21,7 @@ APART = "ranked apart"
 DIFFER = "runs differ in"
 RUNS = "run by run"
 _NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
-_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions", STATE}
+_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions", STATE, OWN}
 _GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
 _KNOWN_EVERYWHERE = (
     "rounds", "clients", "importance", "dimension", "optimiser", "aggregator", "algorithm",
@@ -42,8 +43,10 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
     if len(comparisons) == 1:
         return comparisons[0]
     names, conditions = _names(comparisons), _comparable(comparisons)
-    if any(FINGERPRINT not in each for each in conditions):  # an older version did not note it
-        conditions = [{k: v for k, v in each.items() if k != FINGERPRINT} for each in conditions]
+    # An older version did not note its data; where every scheme brings a part, none is common.
+    unknown = {FINGERPRINT for each in conditions if FINGERPRINT not in each}
+    unknown |= {key for each in conditions for key, value in each.items() if value == OWN}
+    conditions = [{k: v for k, v in each.items() if k not in unknown} for each in conditions]
     differ = _differences(conditions)
     counts = Counter(label for comparison in comparisons for label in comparison.labels)
     renamed = [
@@ -133,8 +136,12 @@ def _conditions(comparison: Comparison) -> dict[str, Any]:
     problem = settings.get("problem", {})
     out = dict(problem) if isinstance(problem, Mapping) else {"problem": problem}
     out |= {key: value for key, value in settings.items() if key not in _NO_CONDITION}
-    run = comparison.of(choosing(comparison)[0])[0]  # centralised training has no local work
+    runs = [comparison.of(label)[0] for label in choosing(comparison)]
+    run = runs[0]  # centralised training, which has no local work, is not among them
     out |= {key: value for key, value in run.settings.items() if key not in _OF_ONE_RUN}
+    for part in {part for each in runs for part in each.settings.get(OWN, ())}:
+        others = [each for each in runs if part not in each.settings.get(OWN, ())]
+        out[part] = others[0].settings.get(part) if others else OWN
     # Left out is the default, so a run that does not say it is not another.
     out["evaluate_every"] = settings.get("options", {}).get("evaluate_every", "1")
     out["clients"] = run.sizes.tolist()

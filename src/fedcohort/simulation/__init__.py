@@ -1,6 +1,7 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
 from fedcohort.learning import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
+from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.availability import (
     Always,
     Availability,
@@ -17,6 +18,7 @@ from fedcohort.trace import Trace
 __all__ = [
     "MLP",
     "Always",
+    "Arm",
     "Availability",
     "Centralised",
     "Comparison",

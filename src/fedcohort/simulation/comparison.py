@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import secrets
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import joblib
 
@@ -19,17 +17,16 @@ from fedcohort.algorithms import algorithm
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
-from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_task
-from fedcohort.schemes import as_scheme
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.history import is_history, is_running, read
+from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
-from fedcohort.simulation.engine import check_rounds, simulate
+from fedcohort.simulation.engine import check_rounds
 from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import (
     CODE,
@@ -45,7 +42,6 @@ from fedcohort.trace import Trace
 
 STATE = "state"
 """The setting that says of a run that was not simulated: finished, running or stopped."""
-Which: TypeAlias = str | Scheme[Any]
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
 
@@ -157,7 +153,9 @@ def compare(
     task, rounds
         As for `simulate`; ``options`` are passed on to it.
     schemes
-        Names or schemes, or a mapping from label to either.
+        Names or schemes, or a mapping from label to either. A local algorithm, an optimiser or
+        an aggregator of its own is joined by a plus: ``"md+scaffold"``,
+        ``"uniform+adam:eta_g=0.01"``, or `Arm`.
     seeds
         How many (0, 1, ...), or which.
     folder
@@ -180,14 +178,14 @@ def compare(
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
     options = _built(options)
-    named: dict[str, Scheme[Any] | Centralised] = {**labelled(schemes)}
+    named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
         named[CENTRALISED] = Centralised(centralised)
     chosen = _seeds(seeds)
     facts = {
         **(settings or {}),
-        "schemes": {label: str(scheme) for label, scheme in named.items()},
-        CODE: {label: code_of(scheme) for label, scheme in named.items() if code_of(scheme)},
+        "schemes": {label: str(arm) for label, arm in named.items()},
+        CODE: {label: arm.code for label, arm in named.items() if arm.code},
         "seeds": chosen,
         "rounds": rounds,
         "task": task.name,
@@ -247,7 +245,7 @@ class _Pool:
     """Processes that run the schemes of a comparison."""
 
     task: Task
-    named: Mapping[str, Scheme[Any] | Centralised]
+    named: Mapping[str, Arm | Centralised]
     jobs: int
     options: Mapping[str, Any]
 
@@ -273,9 +271,9 @@ class _Pool:
         self, label: str, seed: int, rounds: int, place: Path | None, options: Mapping[str, Any]
     ) -> Any:
         """One run, for a worker; it may have been started in another directory than this."""
-        scheme, place = self.named[label], None if place is None else place.absolute()
+        arm, place = self.named[label], None if place is None else place.absolute()
         return joblib.delayed(_unit)(
-            self.token, self.task, label, scheme, rounds, seed, place, options
+            self.token, self.task, label, arm, rounds, seed, place, options
         )
 
     def run(
@@ -320,7 +318,7 @@ def _unit(
     token: str,
     task: Task,
     label: str,
-    scheme: Scheme[Any] | Centralised,
+    arm: Arm | Centralised,
     rounds: int,
     seed: int,
     place: Path | None,
@@ -330,7 +328,6 @@ def _unit(
     if token not in _TASKS:
         _TASKS.clear()
         _TASKS[token] = task
-    run = scheme.run if isinstance(scheme, Centralised) else partial(simulate, scheme=scheme)
     heard: dict[str, str] = {}
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -350,39 +347,11 @@ def _unit(
 
         warnings.simplefilter("always", FedcohortWarning)
         warnings.showwarning = keep
-        trace = run(_TASKS[token], rounds=rounds, seed=seed, settings={"label": label}, **options)
+        facts = {"label": label}
+        trace = arm.run(_TASKS[token], rounds=rounds, seed=seed, settings=facts, **options)
     if place is not None:
         trace.save(run_file(place, label, seed))
     return trace, heard
-
-
-def labelled(
-    schemes: Which | Sequence[Which] | Mapping[str, Which],
-) -> dict[str, Scheme[Any]]:
-    """Schemes by label: the name, with the parameters that differ where a name comes twice."""
-    if isinstance(schemes, str | Scheme):
-        schemes = [schemes]
-    if isinstance(schemes, Mapping):
-        return {label: as_scheme(scheme) for label, scheme in schemes.items()}
-    built = [as_scheme(scheme) for scheme in schemes]
-    if not built:
-        raise BadInput("A comparison needs at least one scheme; got none.")
-    names = Counter(scheme.name for scheme in built)
-    out: dict[str, Scheme[Any]] = {}
-    for scheme in built:
-        label = scheme.name
-        if names[scheme.name] > 1:
-            like = [other for other in built if other.name == scheme.name]
-            differ = [
-                field.name
-                for field in fields(scheme)  # type: ignore[arg-type]
-                if len({getattr(other, field.name) for other in like}) > 1
-            ]
-            label += "".join(f" {name}={getattr(scheme, name)}" for name in differ)
-        if label in out:
-            raise BadInput(f"The scheme '{label}' is named twice with the same parameters.")
-        out[label] = scheme
-    return out
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

@@ -1,0 +1,176 @@
+"""The arms of a comparison: a scheme each, and what else in it is not as in the others."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from fedcohort.algorithms import ALGORITHMS, Algorithm
+from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.registry import Kind
+from fedcohort.core.scheme import Scheme
+from fedcohort.learning import Task
+from fedcohort.schemes import SCHEMES, as_scheme
+from fedcohort.server import Aggregator, Optimiser
+from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.optimisers import OPTIMISERS
+from fedcohort.simulation.engine import simulate
+from fedcohort.simulation.runfolder import code_of
+from fedcohort.trace import Trace
+
+OWN = "own parts"
+"""The setting of a run that names the parts which are its arm's own."""
+_KINDS: dict[str, Kind[Any]] = {
+    kind.name: kind for kind in (ALGORITHMS, OPTIMISERS, AGGREGATORS)
+}  # fmt: skip
+_PLUS = re.compile(r"\+(?=[A-Za-z./])")  # in 1e+5 a digit follows
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A scheme with a local algorithm, an optimiser or an aggregator of its own.
+
+    What is None is as in the rest of the comparison. In a word, parts are joined by ``+``.
+
+    >>> Arm("md", optimiser="adam:eta_g=0.01").label
+    'md+adam'
+    """
+
+    scheme: Scheme[Any] | str
+    algorithm: Algorithm | str | None = None
+    optimiser: Optimiser | str | None = None
+    aggregator: Aggregator | str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scheme", as_scheme(self.scheme))
+        for name, given in self.options.items():
+            object.__setattr__(self, name, _KINDS[name].build(given))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is its own, as `simulate` takes it."""
+        own = {name: getattr(self, name) for name in _KINDS}
+        return {name: part for name, part in own.items() if part is not None}
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The scheme, then what is its own."""
+        return (self.scheme, *self.options.values())
+
+    @property
+    def name(self) -> str:
+        """The name of the scheme."""
+        return self.scheme.name  # type: ignore[union-attr]
+
+    @property
+    def label(self) -> str:
+        """The names of its parts."""
+        return "+".join(part.name for part in self.parts)
+
+    @property
+    def code(self) -> str | None:
+        """A digest of those of its parts that are not ours."""
+        return "".join(filter(None, map(code_of, self.parts))) or None
+
+    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
+        """What the server learns of clients beside their updates."""
+        return self.scheme.disclosures(rounds)  # type: ignore[union-attr]
+
+    def run(self, task: Task, **options: Any) -> Trace:
+        """Simulate it, with ``options`` for what is not its own."""
+        own = self.options
+        if own:
+            options["settings"] = {**(options.get("settings") or {}), OWN: sorted(own)}
+        return simulate(task, self.scheme, **{**options, **own})
+
+    def __str__(self) -> str:
+        return "+".join([str(self.scheme), *(part.spec for part in self.options.values())])
+
+
+Which: TypeAlias = str | Scheme[Any] | Arm
+
+
+def arm(which: Which, otherwise: Mapping[str, Any] | None = None) -> Arm:
+    """An arm, given itself, as a scheme, or by a word such as ``md+scaffold``.
+
+    A name that several kinds have says its kind: ``md+optimiser=sgd:eta_g=0.5``. ``otherwise``
+    holds for a scheme that has such a setting and is not told another value.
+
+    >>> str(arm("md:m=5+fedprox:mu=0.1"))
+    'md(m=5)+fedprox:mu=0.1'
+    """
+    if isinstance(which, Arm):
+        return which
+    if not isinstance(which, str):
+        return Arm(as_scheme(which))
+    first, *others = _words(which)
+    own: dict[str, Any] = {}
+    for word in others:
+        kind, word = _kind(word, which)
+        if kind in own:
+            raise BadInput(f"'{which}' has two parts that are {kind}s; an arm has one of a kind.")
+        own[kind] = word
+    return Arm(SCHEMES.build(first, otherwise=otherwise), **own)
+
+
+def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str, Arm]:
+    """Arms by label: names of parts, with the parameters that differ where they come twice."""
+    if isinstance(schemes, str | Scheme | Arm):
+        schemes = [schemes]
+    if isinstance(schemes, Mapping):
+        return {label: arm(which) for label, which in schemes.items()}
+    built = [arm(which) for which in schemes]
+    if not built:
+        raise BadInput("A comparison needs at least one scheme; got none.")
+    often = Counter(each.label for each in built)
+    out: dict[str, Arm] = {}
+    for each in built:
+        label = each.label
+        if often[label] > 1:
+            like = [dict(_settings(other)) for other in built if other.label == label]
+            label += "".join(
+                f" {name[-1]}={value}"
+                for name, value in _settings(each)
+                if len({other[name] for other in like}) > 1
+            )
+        if label in out:
+            raise BadInput(f"The scheme '{label}' is named twice with the same parameters.")
+        out[label] = each
+    return out
+
+
+def _settings(arm: Arm) -> Iterator[tuple[tuple[str, str], Any]]:
+    for part in arm.parts:
+        for field in fields(part):
+            yield (part.name, field.name), getattr(part, field.name)
+
+
+def _words(text: str) -> list[str]:
+    """What stands between plus signs, except in brackets."""
+    found, start = [], 0
+    for sign in _PLUS.finditer(text):
+        if text.count("[", 0, sign.start()) == text.count("]", 0, sign.start()):
+            found.append(text[start : sign.start()])
+            start = sign.end()
+    return [*found, text[start:]]
+
+
+def _kind(word: str, whole: str) -> tuple[str, str]:
+    """Which kind of part a word names, and the word."""
+    head = word.partition(":")[0]
+    kind, equals, _ = head.partition("=")
+    if equals:
+        if kind not in _KINDS:
+            raise UnknownName("kind of part", kind, _KINDS)
+        return kind, word.partition("=")[2]
+    have = [name for name, parts in _KINDS.items() if head in parts]
+    if len(have) == 1:
+        return have[0], word
+    if not have and not head.endswith(".py"):
+        raise UnknownName("part", head, [name for parts in _KINDS.values() for name in parts])
+    ways = " or ".join(f"'+{name}={word}'" for name in have or _KINDS)
+    raise BadInput(f"'{head}' in '{whole}' could be of several kinds; write {ways}.")
