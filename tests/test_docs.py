@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/algorithms.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/data.md", "docs/python.md", "docs/algorithms.md"]
+)
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ import pytest
 from fedcohort import data
 from fedcohort.core.discovery import Part
 from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning, UnknownName
-from fedcohort.data import download, images, sets
+from fedcohort.data import download, places, sets
 from fedcohort.data.files import idx_bytes
 from fedcohort.data.images import FILES, KEYS, ImageSet, find, find_writers
 from fedcohort.data.sets.base import Request, found, of_images
@@ -48,6 +48,7 @@ def nothing_installed(monkeypatch, tmp_path, request):
         return
     for variable in (
         "FEDCOHORT_DATA", "TORCH_HOME", "KERAS_HOME", "SCIKIT_LEARN_DATA", "XDG_CACHE_HOME",
+        "HF_HOME", "HF_HUB_CACHE",
     ):  # fmt: skip
         monkeypatch.delenv(variable, raising=False)
     home = tmp_path / "home"
@@ -115,12 +116,12 @@ def test_the_root_and_the_variable_are_looked_at_first(tmp_path, monkeypatch):
     put_npz(tmp_path / "var" / "tiny.npz")
     monkeypatch.setenv("FEDCOHORT_DATA", str(tmp_path / "var"))
     assert data.load("TINY").name == "tiny"
-    folders = images.search_folders(tmp_path / "bare")
+    folders = places.search_folders(tmp_path / "bare")
     assert folders[:2] == [tmp_path / "bare", tmp_path / "var"]
 
 
 def test_debian_s_folder_is_looked_at():
-    assert Path("/usr/share/datasets") in images.search_folders(None)
+    assert Path("/usr/share/datasets") in places.search_folders(None)
     assert "fashion-mnist" in FASHION_MNIST.folders
 
 
@@ -128,7 +129,7 @@ def test_not_found_lists_every_place_and_the_command():
     with pytest.raises(DataNotFound) as caught:
         data.load("tiny")
     message = str(caught.value)
-    for folder in images.search_folders(None):
+    for folder in places.search_folders(None):
         assert f"'{folder}'" in message
     assert "tiny.npz" in message
     assert "d.load('tiny', download=True)" in message
@@ -320,4 +321,4 @@ def test_real_fashion_mnist():
 def test_real_mnist_is_not_fashion_mnist(tmp_path):
     (tmp_path / "fashion_mnist.npz").symlink_to(Path(os.environ["FEDCOHORT_DATA"], "mnist.npz"))
     with pytest.raises(BadInput, match="is not that of fashion-mnist"):
-        find(FASHION_MNIST, tmp_path)
+        find(FASHION_MNIST, Request(tmp_path))

@@ -11,7 +11,8 @@ import pytest
 
 from fedcohort import data
 from fedcohort.core.errors import BadInput, DataNotFound
-from fedcohort.data.text import load_collection, tf_idf
+from fedcohort.data.places import Request, first
+from fedcohort.data.text import collections, of_stories, tf_idf
 
 STORIES = [
     {"title": "Gold up", "body": "gold gold mine", "topic": "gold", "split": "train", "place": "x"},
@@ -19,6 +20,11 @@ STORIES = [
     {"title": "Mine", "body": "the old mine", "topic": "gold", "split": "train"},
     {"title": "Oil gold", "body": "", "topic": "crude", "split": "test"},
 ]
+
+
+def load_collection(name: str, file: str, root: Path, words: int) -> data.Dataset:
+    stories = first(Request(root), name, lambda folder: collections(folder, file), [file])
+    return of_stories(name, stories, words)
 
 
 def write(folder: Path, stories: object, packed: bool = True) -> Path:

@@ -35,9 +35,15 @@ def compare(
         ),
     ],
     data: Annotated[str, part_option("Data set", DATA_SETS), DATA_SETS] = "digits",
+    labels: Annotated[
+        str | None, typer.Option(help="With --data file.npz: which array holds the labels.")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="With --data file.npz: which array says whose a sample is.")
+    ] = None,
     partition: Annotated[
-        str, part_option("How data is divided, as in iid:n=100", PARTITIONS), PARTITIONS
-    ] = "one-class-per-client:n=50,per_client=25",
+        str | None, part_option("How data is divided, as in iid:n=100", PARTITIONS), PARTITIONS
+    ] = None,
     model: Annotated[str, part_option("Model, as in mlp:hidden=50", MODELS), MODELS] = "softmax",
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
@@ -127,6 +133,7 @@ def compare(
         model=model,
         partition_seed=partition_seed,
         importance=read_importance(importance),
+        data_options=_told(labels=labels, groups=groups),
     )
     options: dict[str, Any] = {
         "work": LocalWork(
@@ -143,9 +150,10 @@ def compare(
         "algorithm": algorithm(local),
         "evaluate_every": every,
     }
+    task = problem.task()
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
     run(
-        problem.task(),
+        task,
         built,
         rounds=rounds,
         seeds=range(seed, seed + seeds),
@@ -162,3 +170,7 @@ def compare(
 
 def _old(old: str, given: str | None, new: str) -> str | None:
     return successor("compare", old, given, new, None, FedcohortWarning)
+
+
+def _told(**options: str | None) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value is not None}

@@ -64,18 +64,28 @@ def _described(kind: Kind[Any], name: str) -> dict[str, Any]:
         for key, setting in kind.settings(kind[name]).items()
         if setting.constraint or not kind.make  # the others of a model are for Python
     }
+    summary = kind.listed()[name].summary
     return {
         "name": name,
         "settings": {key: setting.default for key, setting in declared.items()},
         "required": [key for key, setting in declared.items() if setting.required],
-        "summary": _data(name) if kind is DATA_SETS else kind.listed()[name].summary,
+        "summary": _data(name, summary) if kind is DATA_SETS else summary,
     }
 
 
-def _data(name: str) -> str:
+def _data(name: str, summary: str) -> str:
+    """What a data set is, and whether it is here; it is not read, for some are large."""
     try:
-        return str(data.load(name)).strip("<>")
+        place = data.where(name) if not _needs_a_path(name) else None
     except DataNotFound:
-        return f"not found: compare --data {name} says where it was looked for and how to get it"
+        place, summary = None, f"{summary} {MISSING.format(name=name)}"
     except FedcohortError as error:
         return str(error)
+    return summary if place is None else f"{summary} Here: {place}"
+
+
+MISSING = "Not found: compare --data {name} says where it was looked for and how to get it."
+
+
+def _needs_a_path(name: str) -> bool:
+    return any(setting.required for setting in DATA_SETS.settings(DATA_SETS[name]).values())

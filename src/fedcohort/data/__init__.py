@@ -15,7 +15,7 @@ from fedcohort.data import heterogeneity, partition, picture
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.heterogeneity import Heterogeneity
 from fedcohort.data.partition import Partition
-from fedcohort.data.sets import load, names
+from fedcohort.data.sets import load, names, spec, where
 
 __all__ = [
     "Dataset",
@@ -26,4 +26,6 @@ __all__ = [
     "names",
     "partition",
     "picture",
+    "spec",
+    "where",
 ]

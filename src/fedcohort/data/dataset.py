@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.parameters import is_real
+from fedcohort.core.types import Array, Bools, Ints
 
 _BLOCK = 4096  # rows that are checked at a time
 
@@ -28,12 +29,17 @@ class Dataset:
         (N,) int64 in ``range(classes)``.
     classes
         Number of labels.
-    groups_train
-        (N,) natural ids such as the writer of each image, or None where unknown; see
-        `fedcohort.data.partition.natural`.
+    groups_train, groups_test
+        (N,) natural ids such as the writer of each image, or None where unknown; a negative
+        number or an empty text is nobody. See `fedcohort.data.partition.natural`.
     scaled
-        Whether features lie in [0, 1], as `load` gives them and feature histograms expect; that
-        bytes were not divided by 255 is then seen here.
+        Whether features lie in [0, 1], as feature histograms expect; that bytes were not divided
+        by 255 is then seen here.
+    unit
+        What a feature is divided by when it is computed with: 255 for images that are kept as
+        bytes, an eighth or a quarter of the memory.
+    vocabulary
+        Where samples are tokens, how many different ones there may be.
 
     Examples
     --------
@@ -53,6 +59,9 @@ class Dataset:
     classes: int
     groups_train: Array | None = None
     scaled: bool = True
+    groups_test: Array | None = None
+    unit: float = 1.0
+    vocabulary: int | None = None
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -72,15 +81,36 @@ class Dataset:
                 f"x_train and x_test of the data set '{self.name}' must have the same features;"
                 f" got {got[0]} and {got[1]}."
             )
-        groups = self.groups_train
-        if groups is not None and groups.shape != self.y_train.shape:
-            raise BadInput(
-                f"groups_train of the data set '{self.name}' must hold one id per training"
-                f" sample; got shape {groups.shape} for {len(self.y_train)} samples."
-            )
-        for name in ("x_train", "y_train", "x_test", "y_test", "groups_train"):
+        for part, of in (("train", "training"), ("test", "test")):
+            groups, y = getattr(self, f"groups_{part}"), getattr(self, f"y_{part}")
+            if groups is not None and groups.shape != y.shape:
+                raise BadInput(
+                    f"groups_{part} of the data set '{self.name}' must hold one id per {of}"
+                    f" sample; got shape {groups.shape} for {len(y)} samples."
+                )
+        if not is_real(self.unit) or self.unit <= 0 or (self.scaled and self.unit != 1):
+            must = "1 where samples are scaled" if self.scaled else "a number above 0"
+            raise BadInput(f"unit of the data set '{self.name}' must be {must}; got {self.unit}.")
+        self._check_tokens()
+        for name in ("x_train", "y_train", "x_test", "y_test", "groups_train", "groups_test"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def _check_tokens(self) -> None:
+        if self.vocabulary is None:
+            return
+        for name in ("x_train", "x_test"):
+            x = getattr(self, name)
+            if x.dtype.kind not in "iu" or x.min() < 0 or x.max() >= self.vocabulary:
+                raise BadInput(
+                    f"{name} of the data set '{self.name}' must be tokens in"
+                    f" 0..{self.vocabulary - 1}; got {x.dtype} in [{x.min()}, {x.max()}]."
+                )
+
+    @property
+    def natural(self) -> bool:
+        """Whether it is a federation of its own: it knows whose its test samples are, too."""
+        return self.groups_train is not None and self.groups_test is not None
 
     @property
     def features(self) -> int:
@@ -88,13 +118,18 @@ class Dataset:
         return math.prod(self.x_train.shape[1:])
 
     def __repr__(self) -> str:
-        groups = (
-            "" if self.groups_train is None else f", {len(np.unique(self.groups_train))} groups"
-        )
+        groups = ""
+        if self.groups_train is not None:
+            groups = f", {somebody(np.unique(self.groups_train)).sum()} groups"
         return (
             f"<Dataset {self.name}: {len(self.y_train)} train + {len(self.y_test)} test,"
             f" {self.features} features, {self.classes} classes{groups}>"
         )
+
+
+def somebody(ids: Array) -> Bools:
+    """Which natural ids are anybody's: no negative number, no empty text."""
+    return np.asarray(ids >= 0 if ids.dtype.kind in "iu" else np.char.str_len(ids) > 0)
 
 
 def read_only(array: Array) -> Array:

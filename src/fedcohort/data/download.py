@@ -16,7 +16,8 @@ from rich.progress import Progress
 
 from fedcohort.core.errors import BadInput, DataNotFound
 from fedcohort.data.files import read_bytes
-from fedcohort.data.images import FILES, ImageSet, cache_folder
+from fedcohort.data.images import FILES, ImageSet
+from fedcohort.data.places import cache_folder
 
 CHUNK = 1 << 16
 GZIP_OVERHEAD = 1024  # packed, data can be larger than unpacked by the headers, and no more

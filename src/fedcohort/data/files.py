@@ -14,6 +14,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -74,9 +75,39 @@ def idx_bytes(array: Array) -> bytes:
 
 def read_npz(path: Path, shapes: Mapping[str, Shape]) -> dict[str, Array]:
     """The named integer arrays of an npz file, each of exactly the given shape."""
+
+    def like(shape: Shape) -> Like:
+        return Like(f"integers of shape {shape}", "iu", shape=shape)
+
+    return read_arrays(path, {key: like(shape) for key, shape in shapes.items()})
+
+
+@dataclass(frozen=True)
+class Like:
+    """What an array of a file must be; ``words`` say it."""
+
+    words: str
+    kinds: str
+    rank: int | None = None
+    shape: Shape | None = None
+    most_bytes: int = 1 << 32
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the array may unpack to."""
+        return HEADER + (self.most_bytes if self.shape is None else 8 * int(np.prod(self.shape)))
+
+    def fits(self, shape: Shape, dtype: np.dtype[Any]) -> bool:
+        """Whether an array of that shape and type is one."""
+        ranks = self.rank is None or len(shape) == self.rank
+        return dtype.kind in self.kinds and ranks and self.shape in (None, shape)
+
+
+def read_arrays(path: Path, wanted: Mapping[str, Like]) -> dict[str, Array]:
+    """The named arrays of an npz file."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return {key: _member(archive, path, key, shape) for key, shape in shapes.items()}
+            return {key: _member(archive, path, key, like) for key, like in wanted.items()}
     except BadInput:
         raise
     # Fuzzing met LZMAError, UnicodeDecodeError and RuntimeError beside the documented
@@ -85,25 +116,31 @@ def read_npz(path: Path, shapes: Mapping[str, Shape]) -> dict[str, Array]:
         raise BadInput(f"'{path}' is not a readable npz file ({_short(error)}).") from error
 
 
-def _member(archive: zipfile.ZipFile, path: Path, key: str, shape: Shape) -> Array:
+def array_names(path: Path) -> tuple[str, ...]:
+    """What the arrays of an npz file are called."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy"))
+    except Exception as error:
+        raise BadInput(f"'{path}' is not a readable npz file ({_short(error)}).") from error
+
+
+def _member(archive: zipfile.ZipFile, path: Path, key: str, like: Like) -> Array:
     try:
         declared = archive.getinfo(f"{key}.npy").file_size
     except KeyError:
         raise BadInput(f"'{path}' has no array '{key}': not the file meant.") from None
-    limit = HEADER + 8 * int(np.prod(shape))
-    if declared > limit:
+    if declared > like.limit:
         raise BadInput(
-            f"'{key}' in '{path}' unpacks to {declared} bytes, at most {limit} expected."
+            f"'{key}' in '{path}' unpacks to {declared} bytes, at most {like.limit} expected."
         )
     with archive.open(f"{key}.npy") as handle:
         # zipfile stops at the declared size even if the packed stream goes on.
         content = io.BytesIO(handle.read())
     try:
         found, dtype = _npy_header(content)
-        if found != shape or dtype.kind not in "iu":
-            raise BadInput(
-                f"'{key}' in '{path}' must be integers of shape {shape}; got {dtype} {found}."
-            )
+        if not like.fits(found, dtype):
+            raise BadInput(f"'{key}' in '{path}' must be {like.words}; got {dtype} {found}.")
         content.seek(0)
         return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
     except BadInput:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
+from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array
 from fedcohort.data.files import Shape, idx_bytes, read_arff, read_idx, read_npz
+from fedcohort.data.places import Request, Source, first, packed_or_not, search_folders
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -72,59 +73,17 @@ class ImageSet:
         return (self.train, side, side), (self.train,), (self.test, side, side), (self.test,)
 
 
-def cache_folder() -> Path:
-    """Where downloads go: ``$XDG_CACHE_HOME/fedcohort``, usually ``~/.cache/fedcohort``."""
-    return _folder("XDG_CACHE_HOME", "~/.cache") / "fedcohort"
-
-
-def _folder(variable: str, otherwise: str) -> Path:
-    # expanduser, unlike Path.home(), does not raise where there is no home.
-    return Path(os.path.expanduser(os.environ.get(variable) or otherwise))
-
-
-def search_folders(root: Path | None) -> list[Path]:
-    """Folders to look in, best first: what the user says, then what other tools leave."""
-    told = [root] if root else []
-    if os.environ.get("FEDCOHORT_DATA"):
-        told.append(_folder("FEDCOHORT_DATA", ""))
-    torch = _folder("TORCH_HOME", "~/.cache/torch")
-    usual = [
-        Path("data"),
-        Path(os.path.expanduser("~/data")),
-        torch,
-        torch / "datasets",
-        _folder("KERAS_HOME", "~/.keras") / "datasets",
-        Path("/usr/share/datasets"),
-        _folder("SCIKIT_LEARN_DATA", "~/scikit_learn_data"),
-        cache_folder(),
-    ]
-    return list(dict.fromkeys([*told, *usual]))
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file or folder that is there, and how to read the four arrays from it."""
-
-    path: Path
-    read: Callable[[], Four]
-
-
-def sources(spec: ImageSet, folder: Path, bare: bool = False) -> Iterator[Source]:
+def sources(spec: ImageSet, folder: Path, bare: bool = False) -> Iterator[Source[Four]]:
     """Everything in a folder that looks like the set; ``bare``: IDX files right in it, too."""
     npz = folder / spec.npz
     if os.path.isfile(npz):
         yield Source(npz, lambda: _from_npz(spec, npz))
     # MNIST and Fashion-MNIST use the same file names: only a sub-folder tells them apart.
     for place in [folder] * bare + [folder / sub for sub in spec.folders]:
-        if any(_packed_or_not(place, name) for name in FILES):
+        if any(packed_or_not(place, name) for name in FILES):
             yield Source(place, lambda place=place: _from_idx(spec, place))  # type: ignore[misc]
     for arff in sorted(folder.glob(f"openml/openml.org/data/v1/download/*/{spec.openml}")):
         yield Source(arff, lambda arff=arff: _from_arff(spec, arff))  # type: ignore[misc]
-
-
-def _packed_or_not(folder: Path, name: str) -> Path | None:
-    # os.path, unlike Path.is_file, answers False where a folder may not be entered.
-    return next((p for p in (folder / name, folder / f"{name}.gz") if os.path.isfile(p)), None)
 
 
 def _from_npz(spec: ImageSet, path: Path) -> Four:
@@ -135,7 +94,7 @@ def _from_npz(spec: ImageSet, path: Path) -> Four:
 def _from_idx(spec: ImageSet, folder: Path) -> Four:
     arrays = []
     for name, shape in zip(FILES, spec.shapes, strict=True):
-        path = _packed_or_not(folder, name)
+        path = packed_or_not(folder, name)
         if path is None:
             raise BadInput(f"'{folder}' is incomplete: it has no '{name}', nor '{name}.gz'.")
         arrays.append(read_idx(path, shape))
@@ -177,43 +136,30 @@ def _diagnosis(array: Array, checksum: str) -> str:
     return ""
 
 
-def find(spec: ImageSet, root: Path | None = None) -> Four:
-    """The verified arrays, from the first place that has them.
+def find(spec: ImageSet, request: Request) -> Four:
+    """The verified arrays, from the first place that has them."""
 
-    A damaged or foreign file raises at once in ``root``, where the user said to look;
-    elsewhere the search goes on, and a warning or the final error tells of the file.
-    """
-    unusable: list[str] = []
-    for folder in search_folders(root):
-        for source in sources(spec, folder, bare=folder == root):
-            try:
-                arrays = source.read()
-                verify(spec, arrays, source.path)
-            except BadInput as error:
-                if folder == root:
-                    raise
-                unusable.append(str(error))
-                continue
-            if unusable:
-                warnings.warn(" ".join(unusable), FedcohortWarning, stacklevel=5)
-            return arrays
-    raise DataNotFound(_not_found(spec, root, unusable))
+    def verified(folder: Path) -> Iterator[Source[Four]]:
+        for source in sources(spec, folder, bare=folder == request.root):
+            yield Source(source.path, partial(_verified, spec, source))
 
-
-def _not_found(spec: ImageSet, root: Path | None, unusable: list[str]) -> str:
     wanted = [
         spec.npz,
         *(f"{sub}/*-ubyte[.gz]" for sub in spec.folders),
         f"openml/**/{spec.openml}",
     ]
-    places = ", ".join(f"'{folder}'" for folder in search_folders(root))
-    damaged = "".join(f" {sentence}" for sentence in unusable)
     command = f"import fedcohort.data as d; d.load('{spec.name}', download=True)"
-    return (
-        f"The data set '{spec.name}' was not found: no {', '.join(wanted)} in {places}.{damaged}"
-        f' Run `python -c "{command}"` to download it,'
+    advice = (
+        f'Run `python -c "{command}"` to download it,'
         " or set FEDCOHORT_DATA to a folder that holds it."
     )
+    return first(request, spec.name, verified, wanted, advice)
+
+
+def _verified(spec: ImageSet, source: Source[Four]) -> Four:
+    arrays = source.read()
+    verify(spec, arrays, source.path)
+    return arrays
 
 
 def find_writers(labels: Array, root: Path | None = None) -> Array | None:
@@ -227,7 +173,7 @@ def find_writers(labels: Array, root: Path | None = None) -> Array | None:
         npz = folder / "mnist_writers.npz"
         if os.path.isfile(npz):
             return read_npz(npz, {"writer_train": labels.shape})["writer_train"].astype(np.int64)
-        path = _packed_or_not(folder / "QMNIST" / "raw", name)
+        path = packed_or_not(folder / "QMNIST" / "raw", name)
         if path is not None:
             table = read_idx(path, (len(labels), 8), "int32")
             if not np.array_equal(table[:, 0], labels):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Ints
 
 _BLOCK = 4096  # rows that are checked at a time
@@ -34,7 +35,10 @@ class Dataset(Protocol):
 
 
 class Partition(Protocol):
-    """Who holds which training samples."""
+    """Who holds which training samples, as `fedcohort.data.Partition`.
+
+    It may tell ``test``, who holds which test samples, and which of them are ``tested``.
+    """
 
     @property
     def clients(self) -> Sequence[Array]: ...
@@ -47,7 +51,8 @@ class ClientData:
     Arrays may be memory-mapped: nothing is copied here. The samples of a client are
     ``samples(part(client))``, which are those at ``rows[part(client)]`` of ``x_train``.
     The test set is everybody's; where clients have test samples of their own, those of a client
-    are ``test_samples(client)``, a part of it.
+    are ``test_samples(client)``, a part of it. What is computed with are the arrays divided by
+    ``unit``, as those three methods give them: images may stay bytes until a batch is made.
     """
 
     x_train: Array  # (M, ...)
@@ -59,6 +64,8 @@ class ClientData:
     classes: int | None  # None if the targets are no classes
     test_starts: Ints | None = None  # (n + 1,) as starts, for test samples of clients' own
     test_rows: Ints | None = None
+    unit: float = 1.0  # 255 for images that are kept as bytes
+    vocabulary: int | None = None  # where samples are tokens, how many there may be
 
     @classmethod
     def divide(
@@ -70,6 +77,8 @@ class ClientData:
         clients: Sequence[Array],
         classes: int | None = None,
         test_clients: Sequence[Array] | None = None,
+        unit: float = 1.0,
+        vocabulary: int | None = None,
     ) -> Self:
         """Check arrays, and note which rows of them each client holds.
 
@@ -85,6 +94,10 @@ class ClientData:
             of their own, of ``x_test``.
         classes : int, optional
             The number of classes.
+        unit : float
+            What samples are divided by when they are computed with.
+        vocabulary : int, optional
+            Where samples are tokens, how many different ones there may be.
 
         Examples
         --------
@@ -95,6 +108,8 @@ class ClientData:
         """
         if classes is not None and (not is_integer(classes) or classes < 2):
             raise BadParameter("classes", "a task", "an integer of at least 2", classes)
+        if not is_real(unit) or unit <= 0:
+            raise BadParameter("unit", "a task", "a number above 0", unit)
         if len(clients) == 0:
             must = "at least one array of sample positions"
             raise BadParameter("clients", "a task", must, clients)
@@ -122,12 +137,25 @@ class ClientData:
         check_features(x_train, rows, "x_train")
         check_features(x_test, np.arange(len(x_test)), "x_test")
         labels = None if classes is None else int(classes)
-        return cls(x_train, y_train, starts, rows, x_test, y_test, labels, test_starts, test_rows)
+        return cls(
+            x_train,
+            y_train,
+            starts,
+            rows,
+            x_test,
+            y_test,
+            labels,
+            test_starts,
+            test_rows,
+            float(unit),
+            vocabulary,
+        )
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition) -> Self:
         """The samples of a data set, by who holds which."""
-        return cls.divide(*unpack(dataset, partition))
+        arrays, besides = unpack(dataset, partition)
+        return cls.divide(*arrays, **besides)
 
     @property
     def sizes(self) -> Ints:
@@ -151,14 +179,23 @@ class ClientData:
     def samples(self, rows: Rows) -> tuple[Array, Array]:
         """Some samples and their targets, in memory."""
         places = rows if self.rows is None else self.rows[rows]
-        return np.asarray(self.x_train[places]), np.asarray(self.y_train[places])
+        return self._numbers(self.x_train[places]), np.asarray(self.y_train[places])
+
+    def tested(self, rows: Rows) -> tuple[Array, Array]:
+        """Some samples of the test set and their targets, in memory."""
+        return self._numbers(self.x_test[rows]), np.asarray(self.y_test[rows])
 
     def test_samples(self, client: int) -> tuple[Array, Array]:
         """The test samples of a client's own; none where clients have none of their own."""
         rows: Rows = slice(0, 0)
         if self.test_starts is not None and self.test_rows is not None:
             rows = self.test_rows[self.test_starts[client] : self.test_starts[client + 1]]
-        return np.asarray(self.x_test[rows]), np.asarray(self.y_test[rows])
+        return self.tested(rows)
+
+    def _numbers(self, x: Array) -> Array:
+        return (
+            np.asarray(x) if self.unit == 1 else np.asarray(x, np.float32) / np.float32(self.unit)
+        )
 
     def label_histograms(self) -> Ints | None:
         """How many samples of each class each client holds, (n, classes); None without classes."""
@@ -181,12 +218,32 @@ def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def unpack(
-    dataset: Dataset, partition: Partition
-) -> tuple[Array, Array, Array | None, Array | None, Sequence[Array], int]:
-    """The first six arguments of `ClientData.divide`, `Softmax` and `MLP`."""
-    train = dataset.x_train, dataset.y_train
-    return *train, dataset.x_test, dataset.y_test, partition.clients, dataset.classes
+Arrays: TypeAlias = tuple[Array, Array, Array | None, Array | None, Sequence[Array], int]
+"""The first six arguments of `ClientData.divide`, `Softmax` and `MLP`."""
+
+
+def unpack(dataset: Dataset, partition: Partition) -> tuple[Arrays, dict[str, Any]]:
+    """The arguments of `ClientData.divide` for a data set: six, and others by name."""
+    besides = {
+        name: getattr(dataset, name) for name in ("unit", "vocabulary") if hasattr(dataset, name)
+    }
+    x_test, y_test = dataset.x_test, dataset.y_test
+    test, tested = (getattr(partition, name, None) for name in ("test", "tested"))
+    if tested is not None and x_test is not None and y_test is not None:
+        x_test, y_test = x_test[tested], y_test[tested]
+        test = test and [np.searchsorted(tested, rows) for rows in test]
+    if test is not None:
+        besides["test_clients"] = test
+    x_train, y_train, clients = _kept(dataset.x_train, dataset.y_train, partition.clients)
+    return (x_train, y_train, x_test, y_test, clients, dataset.classes), besides
+
+
+def _kept(x: Array, y: Array, clients: Sequence[Array]) -> tuple[Array, Array, Sequence[Array]]:
+    """Without the samples that nobody holds, where those are most; a file is left where it is."""
+    if isinstance(x, np.memmap) or 2 * sum(len(rows) for rows in clients) >= len(x):
+        return x, y, clients
+    held = np.unique(np.concatenate(clients))
+    return x[held], y[held], [np.searchsorted(held, rows) for rows in clients]
 
 
 def _targets(y: Array, classes: int | None, name: str) -> Array:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort import data
+from fedcohort import data as data_sets
 from fedcohort.core.federation import importance_of
 from fedcohort.core.registry import Prepared
 from fedcohort.core.streams import stream
@@ -17,7 +18,10 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning import Task
 from fedcohort.learning.models import MODELS
 
-__all__ = ["MODELS", "Problem"]
+__all__ = ["MODELS", "OTHERWISE", "Problem"]
+
+OTHERWISE = "one-class-per-client:n=50,per_client=25"
+"""How data that is no federation of its own is divided, unless it is said."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,10 @@ class Problem:
     Parameters
     ----------
     data, partition, model
-        Words, as on the command line.
-    partition_options, model_options
-        Settings of the partition and of the model that do not stand in the word.
+        Words, as on the command line. Without a partition, a data set that is a federation of its
+        own keeps its clients (``"natural"``); others are divided as `OTHERWISE` says.
+    partition_options, model_options, data_options
+        Settings of these parts that do not stand in the word.
     partition_seed
         Decides how data is divided.
     importance
@@ -44,23 +49,40 @@ class Problem:
     """
 
     data: str = "digits"
-    partition: str = "one-class-per-client"
+    partition: str | None = None
     partition_options: Mapping[str, Any] = field(default_factory=dict)
     model: str = "softmax"
     model_options: Mapping[str, Any] = field(default_factory=dict)
     partition_seed: int = 0
     importance: str | ArrayLike = "size"
+    data_options: Mapping[str, Any] = field(default_factory=dict)
 
     def _parts(self) -> tuple[Prepared, Prepared]:
         model = MODELS.build(self.model, **self.model_options)
-        return PARTITIONS.build(self.partition, **self.partition_options), model
+        word = self._default if self.partition is None else self.partition
+        return PARTITIONS.build(word, **self.partition_options), model
+
+    @cached_property
+    def _default(self) -> str:
+        """The partition if none is given; `task` notes it when it has read the data."""
+        return "natural" if self._load().natural else OTHERWISE
+
+    def _load(self) -> data_sets.Dataset:
+        return data_sets.load(self.data, **self.data_options)
 
     def task(self) -> Task:
         """Load, divide and set up the model."""
+        if self.partition is not None:
+            self._parts()  # a wrong word shows before data are read
+        dataset = self._load()
+        self.__dict__["_default"] = "natural" if dataset.natural else OTHERWISE
         divide, model = self._parts()
-        dataset = data.load(self.data)
-        rng = stream(self.partition_seed, "partition")
-        division = divide(y=dataset.y_train, rng=rng, groups=dataset.groups_train)
+        division = divide(
+            y=dataset.y_train,
+            rng=stream(self.partition_seed, "partition"),
+            groups=dataset.groups_train,
+            groups_test=dataset.groups_test,
+        )
         wanted = importance_of(self.importance, division.sizes)
         given = {} if wanted is None else {"importance": wanted}
         made: Task = model(dataset, division, **given)
@@ -70,6 +92,8 @@ class Problem:
         """In plain values, to be kept with the runs; parts by their words, with all settings."""
         divide, model = self._parts()
         words = {"partition": divide.spec, "model": model.spec}
+        if self.data_options:
+            words["data"] = data_sets.spec(self.data, **self.data_options)
         kept = {key: value for key, value in asdict(self).items() if not key.endswith("options")}
         if not isinstance(self.importance, str):
             kept["importance"] = np.asarray(self.importance).tolist()

@@ -142,11 +142,55 @@ def test_sigma_zero_is_even_and_sigma_makes_a_tail():
 @given(st.lists(st.integers(-3, 3) | st.just(2**40), min_size=1))
 def test_natural_is_one_client_per_id(groups):
     groups = np.array(groups)
+    somebody = sorted({g for g in groups.tolist() if g >= 0})
+    if not somebody:
+        with pytest.raises(BadInput, match="all samples are nobody's"):
+            natural(groups)
+        return
     partition = natural(groups)
-    assert held(partition) == list(range(len(groups)))
-    assert [set(groups[c].tolist()) for c in partition.clients] == [
-        {g} for g in sorted(set(groups.tolist()))
-    ]
+    assert held(partition) == np.flatnonzero(groups >= 0).tolist()
+    assert [set(groups[c].tolist()) for c in partition.clients] == [{g} for g in somebody]
+
+
+ids = st.lists(st.integers(-1, 6), min_size=1, max_size=30).filter(lambda g: max(g) >= 0)
+
+
+@given(ids, st.lists(st.integers(-1, 8), min_size=1, max_size=30), st.booleans(), st.integers(0, 9))
+def test_natural_test_sets_against_a_plain_loop(train, test, text, seed):
+    """By hand: own samples are the client's, strangers' count, those of the left out do not."""
+    sizes = {g: train.count(g) for g in set(train) if g >= 0}
+    least = min(2, max(sizes.values()))
+    eligible = sorted(g for g, size in sizes.items() if size >= least)
+    n = max(1, len(eligible) - 1)
+
+    def spelt(values):
+        return np.array(["" if v < 0 else f"u{v}" for v in values]) if text else np.array(values)
+
+    rng = np.random.default_rng(seed)
+    found = natural(spelt(train), rng, spelt(test), n=n, min_size=least)
+    chosen = [train[rows[0]] for rows in found.clients]
+    assert len(chosen) == n
+    assert set(chosen) <= set(eligible)
+    own = [[i for i, g in enumerate(test) if g == client] for client in chosen]
+    assert [rows.tolist() for rows in found.test or [np.zeros(0)] * n] == own
+    assert (found.test is None) == (not any(own))
+    counts = [i for i, g in enumerate(test) if g in chosen or (g >= 0 and g not in sizes)]
+    assert (list(range(len(test))) if found.tested is None else found.tested.tolist()) == counts
+
+
+def test_natural_draws_clients_at_random_and_says_what_does_not_fit():
+    groups = np.repeat(np.arange(6), [1, 2, 3, 4, 5, 6])
+    drawn = [natural(groups, np.random.default_rng(s), n=2).sizes.tolist() for s in range(20)]
+    assert len({tuple(sizes) for sizes in drawn}) > 5
+    assert all(sizes == sorted(sizes) for sizes in drawn)  # in the order of the ids
+    with pytest.raises(BadParameter, match=r"'n' parameter of natural must be at most 3"):
+        natural(groups, np.random.default_rng(0), n=4, min_size=4)
+    with pytest.raises(BadParameter, match=r"'min_size' .* at most 6, the most of a client"):
+        natural(groups, min_size=7)
+    with pytest.raises(BadParameter, match="a numpy Generator"):
+        natural(groups, n=2)
+    with pytest.raises(BadInput, match="of one kind"):
+        natural(groups, groups_test=np.array(["a"]))
 
 
 @pytest.mark.parametrize(

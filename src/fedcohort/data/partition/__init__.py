@@ -46,7 +46,9 @@ __all__ = [
     "options",
 ]
 
-PARTITIONS: Kind[Prepared] = Kind("partition", __name__, given=("y", "rng", "groups"))
+PARTITIONS: Kind[Prepared] = Kind(
+    "partition", __name__, given=("y", "rng", "groups", "groups_test")
+)
 """Every partition function by its name, with hyphens."""
 
 
@@ -75,15 +77,17 @@ def make(
     rng: np.random.Generator,
     *,
     groups: Array | None = None,
+    groups_test: Array | None = None,
     **settings: Any,
 ) -> Partition:
     """One call for all partitions, in terms a command line has.
 
-    ``groups`` are the natural ids of the data set.
+    ``groups`` and ``groups_test`` are the natural ids of the data set.
 
     >>> y = np.repeat([0, 1], 10)
     >>> make("dirichlet-per-client:n=4", y, np.random.default_rng(0), alpha=0.1).sizes
     array([5, 5, 5, 5])
     """
-    divided: Partition = PARTITIONS.build(name, **settings)(y=y, rng=rng, groups=groups)
+    given = {"y": y, "rng": rng, "groups": groups, "groups_test": groups_test}
+    divided: Partition = PARTITIONS.build(name, **settings)(**given)
     return divided

@@ -26,6 +26,11 @@ class Partition:
     ----------
     clients
         One int64 array of positions per client; an empty array is a client without data.
+    test
+        The same for test samples of clients' own, as positions in the test set; None where the
+        test set is everybody's.
+    tested
+        (K,) the positions of all samples that belong into the test set; None for all.
 
     Examples
     --------
@@ -38,17 +43,26 @@ class Partition:
     """
 
     clients: tuple[Ints, ...]
+    test: tuple[Ints, ...] | None = None
+    tested: Ints | None = None
 
     def __post_init__(self) -> None:
         if len(self.clients) == 0:
             raise BadInput("A partition needs at least one client; got none.")
-        for client, indices in enumerate(self.clients):
+        if self.test is not None and len(self.test) != len(self.clients):
+            raise BadInput(
+                f"The test samples of a partition must be told for each of {len(self.clients)}"
+                f" clients; got {len(self.test)}."
+            )
+        for client, indices in enumerate([*self.clients, *(self.test or ())]):
             if indices.ndim != 1 or indices.dtype != np.int64 or (indices < 0).any():
                 raise BadInput(
-                    f"The samples of client {client} must be a one-dimensional int64 array of"
-                    f" positions from 0 on; got {indices.dtype} {indices.shape}."
+                    f"The samples of client {client % self.n} must be a one-dimensional int64"
+                    f" array of positions from 0 on; got {indices.dtype} {indices.shape}."
                 )
         object.__setattr__(self, "clients", tuple(map(read_only, self.clients)))
+        if self.test is not None:
+            object.__setattr__(self, "test", tuple(map(read_only, self.test)))
 
     @property
     def n(self) -> int:

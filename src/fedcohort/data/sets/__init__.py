@@ -1,7 +1,8 @@
 """Data sets by name, one per file.
 
 ``digits`` comes with scikit-learn and is always there. The others are looked for where
-Keras, torchvision, scikit-learn and Debian leave them, and downloaded only on request. A new one
+Keras, torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on
+request. A new one
 is a file here with a function of the same name that takes a `Request` and returns a `Dataset`;
 other packages add theirs through the entry point group ``fedcohort.data_sets``.
 """
@@ -10,13 +11,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.registry import Kind, Prepared
 from fedcohort.data.dataset import Dataset
-from fedcohort.data.sets.base import Request
+from fedcohort.data.places import Found, Request
 
-__all__ = ["DATA_SETS", "Request", "load", "names"]
+__all__ = ["DATA_SETS", "Request", "load", "names", "spec", "where"]
+
+FILES = (".npz", ".npy")
+"""What the names of files end in that hold arrays."""
 
 DATA_SETS: Kind[Prepared] = Kind("data set", __name__, given=("request",))
 
@@ -24,27 +29,32 @@ DATA_SETS: Kind[Prepared] = Kind("data set", __name__, given=("request",))
 def names() -> tuple[str, ...]:
     """The names that `load` knows.
 
-    >>> names()
-    ('digits', 'fashion-mnist', 'mnist', 'reuters')
+    >>> "digits" in names(), "shakespeare" in names()
+    (True, True)
     """
     return tuple(DATA_SETS)
 
 
-def load(name: str, root: str | Path | None = None, *, download: bool = False) -> Dataset:
-    """A data set by name: ``digits``, ``mnist``, ``fashion-mnist`` or ``reuters``.
+def load(
+    name: str, root: str | Path | None = None, *, download: bool = False, **settings: Any
+) -> Dataset:
+    """A data set by name, such as ``digits``, ``mnist`` or ``shakespeare``, or a file of arrays.
 
     Looked for in this order: ``root``, the folder in the environment variable
-    ``FEDCOHORT_DATA``, then the usual caches (see `fedcohort.data.images.search_folders`).
+    ``FEDCOHORT_DATA``, then the usual caches (see `fedcohort.data.places.search_folders`).
 
     Parameters
     ----------
     name
         With settings, if it has any (``reuters:words=200``); upper case and ``_`` for ``-``
-        are accepted, and so is the path of a file of your own.
+        are accepted, and so is the path of a file of your own: a function in ``./mine.py``, or
+        arrays in ``./mine.npz`` or ``./mine.npy`` (see `fedcohort.data.sets.file`).
     root
         A folder to look in first.
     download
         Fetch the set if it is nowhere to be found. By default nothing is ever fetched.
+    settings
+        Those that do not stand in the name.
 
     Raises
     ------
@@ -58,12 +68,43 @@ def load(name: str, root: str | Path | None = None, *, download: bool = False) -
     >>> load("digits")
     <Dataset digits: 1442 train + 355 test, 64 features, 10 classes>
     """
-    label, colon, settings = str(name).partition(":")
+    loaded: Dataset = _prepared(name, **settings)(Request(_root(root), download))
+    return loaded
+
+
+def where(name: str, root: str | Path | None = None, **settings: Any) -> Path | None:
+    """The file or folder that `load` would read; None for a set that comes with a package.
+
+    >>> where("digits") is None
+    True
+    """
+    try:
+        _prepared(name, **settings)(Request(_root(root), peek=True))
+    except Found as found:
+        return found.path
+    return None
+
+
+def spec(name: str, **settings: Any) -> str:
+    """The word that names a data set with all its settings.
+
+    >>> spec("reuters", words=200)
+    'reuters:words=200,length=none'
+    """
+    return _prepared(name, **settings).spec
+
+
+def _prepared(name: str, **settings: Any) -> Prepared:
+    label, colon, told = str(name).partition(":")
+    if Path(label).suffix in FILES:
+        return DATA_SETS.build(f"file:{told}" if told else "file", path=label, **settings)
     if not label.endswith(".py"):
         label = label.lower().replace("_", "-")
-    prepared = DATA_SETS.build(f"{label}{colon}{settings}")
+    return DATA_SETS.build(f"{label}{colon}{told}", **settings)
+
+
+def _root(root: str | Path | None) -> Path | None:
     folder = None if root is None else Path(root).expanduser()
     if folder is not None and not os.path.isdir(folder):
         raise BadInput(f"The root '{folder}' is not a folder: pass one that exists, or none.")
-    loaded: Dataset = prepared(Request(folder, download))
-    return loaded
+    return folder

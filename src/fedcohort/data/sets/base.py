@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 
 from fedcohort.core.errors import DataNotFound
@@ -12,25 +9,20 @@ from fedcohort.core.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.download import download as fetch
 from fedcohort.data.images import Four, ImageSet, find
+from fedcohort.data.places import Request
 
-
-@dataclass(frozen=True)
-class Request:
-    """What the caller of `fedcohort.data.load` said beside the name."""
-
-    root: Path | None = None
-    download: bool = False
+__all__ = ["Request", "found", "of_images"]
 
 
 def found(spec: ImageSet, request: Request) -> Four:
     """The four arrays of a set of images; fetched first where that is asked for and needed."""
     try:
-        return find(spec, request.root)
+        return find(spec, request)
     except DataNotFound:
         if not request.download:
             raise
     fetch(spec)
-    return find(spec, request.root)
+    return find(spec, request)
 
 
 def of_images(spec: ImageSet, arrays: Four, groups: Array | None = None) -> Dataset:

@@ -8,4 +8,5 @@ from typing import Any
 from fedcohort.core.registry import Kind
 from fedcohort.learning.model import Model
 
-MODELS: Kind[Any] = Kind("model", __name__, Model, given=("importance",), make="from_partition")
+_GIVEN = ("importance", "test_clients", "unit")
+MODELS: Kind[Any] = Kind("model", __name__, Model, given=_GIVEN, make="from_partition")

@@ -24,7 +24,8 @@ class MLP(LearningTask):
 
     Parameters
     ----------
-    x_train, y_train, x_test, y_test, clients, classes, importance, dtype, gram_bytes
+    x_train, y_train, x_test, y_test, clients, classes, importance, dtype, gram_bytes,
+    test_clients, unit
         As for `Softmax`.
     hidden : int
         The hidden units, 50 as in the experiments of Fraboni et al. Weights and biases start
@@ -61,14 +62,20 @@ class MLP(LearningTask):
         importance: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,
+        test_clients: Sequence[Array] | None = None,
+        unit: float = 1.0,
     ) -> None:
         if not is_integer(hidden) or hidden < 1:
             raise BadParameter("hidden", "MLP", "an integer of at least 1", hidden)
-        data = ClientData.divide(x_train, y_train, x_test, y_test, clients, classes)
+        data = ClientData.divide(
+            x_train, y_train, x_test, y_test, clients, classes, test_clients, unit
+        )
         model = Dense((data.features, int(hidden), classes), np.dtype(dtype), "uniform", self.name)
         super().__init__(model, data, Batched(gram_bytes), importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
         """The task for a data set and who holds which of its samples; options as above."""
-        return cls(*unpack(dataset, partition), **options)
+        arrays, besides = unpack(dataset, partition)
+        besides.pop("vocabulary", None)  # tokens are numbers to it
+        return cls(*arrays, **{**besides, **options})

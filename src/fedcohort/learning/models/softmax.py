@@ -38,6 +38,10 @@ class Softmax(LearningTask):
         What is computed in; float64 is for checks.
     gram_bytes : int
         How much memory the Gram matrices may take; 0 turns the Gram form off.
+    test_clients : sequence of integer arrays, optional
+        The positions in ``x_test`` of each client's own test samples.
+    unit : float
+        What samples are divided by; 255 for images in bytes.
 
     Examples
     --------
@@ -68,12 +72,18 @@ class Softmax(LearningTask):
         importance: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,
+        test_clients: Sequence[Array] | None = None,
+        unit: float = 1.0,
     ) -> None:
-        data = ClientData.divide(x_train, y_train, x_test, y_test, clients, classes)
+        data = ClientData.divide(
+            x_train, y_train, x_test, y_test, clients, classes, test_clients, unit
+        )
         model = Dense((data.features, classes), np.dtype(dtype), "zero", self.name)
         super().__init__(model, data, Batched(gram_bytes), importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
         """The task for a data set and who holds which of its samples; options as above."""
-        return cls(*unpack(dataset, partition), **options)
+        arrays, besides = unpack(dataset, partition)
+        besides.pop("vocabulary", None)  # tokens are numbers to it
+        return cls(*arrays, **{**besides, **options})

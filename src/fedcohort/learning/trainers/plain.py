@@ -119,15 +119,12 @@ class PlainComputation(Computation):
         """See `Computation.tiles`."""
         for start in range(0, len(self.data.y_test) if test else self.data.total, _TILE):
             part = slice(start, start + _TILE)
-            x, y = self._test(part) if test else self.data.samples(part)
+            x, y = self.data.tested(part) if test else self.data.samples(part)
             part = slice(start, start + len(y))
             losses = np.stack([self._losses(theta, x, y) for theta in thetas])
             told = [self.model.predictions(theta, x) for theta in thetas] if test else [None]
             correct = None if told[0] is None else np.stack([guess == y for guess in told])
             yield part, losses, correct
-
-    def _test(self, part: slice) -> tuple[Array, Array]:
-        return np.asarray(self.data.x_test[part]), self.data.y_test[part]
 
     def _losses(self, theta: Array, x: Array, y: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -137,7 +134,7 @@ class PlainComputation(Computation):
 
     def predictions(self, theta: Array) -> Ints | None:
         """See `Computation.predictions`."""
-        return self.model.predictions(theta, *self._test(slice(None))[:1])
+        return self.model.predictions(theta, self.data.tested(slice(None))[0])
 
     def pooled(self) -> PlainComputation:
         """See `Computation.pooled`."""

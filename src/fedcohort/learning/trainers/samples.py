@@ -34,10 +34,12 @@ class Samples:
         test = np.arange(len(data.y_test))
         nothing = np.empty((0, *data.x_train.shape[1:]), dtype)
         return cls(
-            x=_with_ones(data.x_train, rows, dtype, "x_train"),
+            x=_with_ones(data.x_train, rows, dtype, data.unit, "x_train"),
             y=data.y_train[rows],
-            x_test=_with_ones(data.x_test, test, dtype, "x_test"),
-            held=replace(data, x_train=nothing, y_train=nothing, x_test=nothing, rows=None),
+            x_test=_with_ones(data.x_test, test, dtype, data.unit, "x_test"),
+            held=replace(
+                data, x_train=nothing, y_train=nothing, x_test=nothing, rows=None, unit=1.0
+            ),
         )
 
     @property
@@ -61,7 +63,7 @@ class Samples:
         return replace(self, held=self.held.pooled())
 
 
-def _with_ones(x: Array, rows: Ints, dtype: DTypeLike, name: str) -> Array:
+def _with_ones(x: Array, rows: Ints, dtype: DTypeLike, unit: float, name: str) -> Array:
     """The chosen rows, flattened, converted and with a last column of ones, block by block."""
     features = int(np.prod(x.shape[1:]))
     out = np.ones((len(rows), features + 1), dtype=dtype)
@@ -69,6 +71,8 @@ def _with_ones(x: Array, rows: Ints, dtype: DTypeLike, name: str) -> Array:
         block = slice(start, start + _BLOCK)
         with np.errstate(over="ignore"):  # what overflows the type is caught below
             out[block, :-1] = x[rows[block]].reshape(-1, features)
+            if unit != 1:
+                out[block, :-1] /= unit
     if not np.can_cast(x.dtype, out.dtype):
         check_features(out, np.arange(len(out)), name)
     return out

@@ -89,7 +89,7 @@ class TorchComputation(PlainComputation):
         data = self.data
         for start in range(0, len(data.y_test) if test else data.total, _TILE):
             part = slice(start, start + _TILE)
-            x, y = self._test(part) if test else data.samples(part)
+            x, y = data.tested(part) if test else data.samples(part)
             part = slice(start, start + len(y))
             told = [self.model.told(theta, x, y) for theta in thetas]
             losses = np.stack([each for each, _ in told])

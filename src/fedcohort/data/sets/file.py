@@ -1,0 +1,205 @@
+"""Arrays of your own: an npz file, or npy files, which are read as they are needed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
+from fedcohort.core.parameters import Maybe, Real
+from fedcohort.core.types import Array, Ints
+from fedcohort.data.dataset import Dataset
+from fedcohort.data.files import Like, array_names, read_arrays
+from fedcohort.data.places import Found, Request
+from fedcohort.data.tables import with_test_set
+
+SAMPLES = ("x", "X", "data", "features", "images")
+LABELS = ("y", "labels", "label", "target", "targets")
+GROUPS = ("groups",)
+"""What arrays are usually called."""
+BYTE = 255
+_LOOKED_AT = 4096  # rows, to tell what samples look like
+
+
+def file(
+    request: Request,
+    path: str,
+    labels: str | None = None,
+    groups: str | None = None,
+    unit: Annotated[float | None, Maybe(Real(0, open_low=True))] = None,
+) -> Dataset:
+    """Arrays of your own, in an npz file or in npy files side by side.
+
+    Arrays are found by name: ``x`` (samples, a row each), ``y`` (labels: whole numbers from 0, or
+    texts) and, if there are any, ``groups`` (whose a sample is; then those are the clients).
+    With a test set they are ``x_train``, ``x_test``, ``y_train`` and so on; without one every
+    fifth sample of a label (and group) is for testing. Arrays in npy files, ``x_train.npy`` beside
+    ``y_train.npy``, stay on disk until they are needed.
+
+    Parameters
+    ----------
+    request
+        A folder to look in first.
+    path
+        The npz file, or the npy file of the samples.
+    labels, groups
+        What those arrays are called, without ``_train``.
+    unit
+        What samples are divided by when they are computed with, 255 for bytes. Where they look
+        like bytes and nothing is said, they are taken as they are, with a warning.
+    """
+    place = _found(Path(path).expanduser(), request)
+    arrays = _Arrays.of(place)
+    many = arrays.split
+    x = {part: arrays.get(arrays.samples + part) for part in (many or ("",))}
+    y = arrays.both(labels, LABELS, "labels", many)
+    ids = arrays.both(groups, GROUPS, "groups", many, optional=groups is None)
+    for name, held in {"labels": y, "groups": ids}.items():
+        for part, array in held.items():
+            if array.ndim != 1 or len(array) != len(x[part]):
+                raise BadInput(
+                    f"The {name} of '{place}' must be one for each of {len(x[part])} samples; got"
+                    f" shape {array.shape}."
+                )
+    numbered, classes = _numbered(y, place)
+    if not many:
+        x, numbered, ids = with_test_set(x[""], numbered[""], ids.get(""))
+    return Dataset(
+        place.stem,
+        x["_train"],
+        numbered["_train"],
+        x["_test"],
+        numbered["_test"],
+        classes,
+        _ids(ids.get("_train"), place),
+        scaled=False,
+        groups_test=_ids(ids.get("_test"), place),
+        unit=_unit(x["_train"], unit, place),
+    )
+
+
+def _found(path: Path, request: Request) -> Path:
+    for place in [path] if request.root is None else [request.root / path, path]:
+        if os.path.isfile(place):
+            if request.peek:
+                raise Found(place)
+            return place
+    raise DataNotFound(f"There is no file '{path}': give the path of an npz or npy file.")
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """The arrays at a place, by name."""
+
+    place: Path
+    names: tuple[str, ...]
+    samples: str  # what those of the samples are called, without "_train"
+    get: Callable[[str], Array]
+
+    @classmethod
+    def of(cls, place: Path) -> _Arrays:
+        if place.suffix == ".npy":
+            names = tuple(sorted(each.stem for each in place.parent.glob("*.npy")))
+            stem = place.stem.removesuffix("_train").removesuffix("_test")
+            return cls(place, names, stem, partial(_mapped, place.parent))
+        names = array_names(place)
+        known = (each for each in SAMPLES if each in names or f"{each}_train" in names)
+        samples = next(known, None)
+        if samples is None:
+            there = ", ".join(names) or "nothing"
+            raise BadInput(f"'{place}' must have samples called 'x' or 'x_train'; it has {there}.")
+        return cls(place, names, samples, partial(_member, place))
+
+    @property
+    def split(self) -> tuple[str, ...]:
+        """The endings of names where there is a test set; else none."""
+        parts = ("_train", "_test")
+        there = [self.samples + part in self.names for part in parts]
+        if any(there) and not all(there):
+            missing = self.samples + parts[there.index(False)]
+            raise BadInput(f"'{self.place}' has no array '{missing}' beside the other.")
+        return parts if all(there) else ()
+
+    def both(
+        self,
+        told: str | None,
+        usual: tuple[str, ...],
+        what: str,
+        split: tuple[str, ...],
+        optional: bool = False,
+    ) -> dict[str, Array]:
+        endings = split or ("",)
+        for name in usual if told is None else (told,):
+            if all(name + ending in self.names for ending in endings):
+                return {ending: self.get(name + ending) for ending in endings}
+        if optional:
+            return {}
+        wanted = " and ".join(f"'{told or usual[0]}{ending}'" for ending in endings)
+        there = ", ".join(self.names)
+        raise BadInput(
+            f"'{self.place}' must have {what} in {wanted}; it has {there}: tell which, {what}=..."
+        )
+
+
+def _member(place: Path, name: str) -> Array:
+    like = Like("numbers or texts, a row per sample", "iufbUS", most_bytes=1 << 40)
+    return read_arrays(place, {name: like})[name]
+
+
+def _mapped(folder: Path, name: str) -> Array:
+    path = folder / f"{name}.npy"
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception:  # what numpy says of it is of no help
+        raise BadInput(f"'{path}' must be an npy file of numbers, as numpy.save writes.") from None
+    if array.dtype.kind not in "iufbUS" or array.ndim == 0:
+        raise BadInput(f"'{path}' must hold numbers or texts; got {array.dtype}.")
+    return np.asanyarray(array)
+
+
+def _numbered(y: Mapping[str, Array], place: Path) -> tuple[dict[str, Ints], int]:
+    """Labels as 0, 1, ...: whole numbers as they are, texts in their order."""
+    kinds = {array.dtype.kind for array in y.values()}
+    if kinds <= set("US"):
+        names = np.unique(np.concatenate(list(y.values())))
+        return {part: np.searchsorted(names, array) for part, array in y.items()}, len(names)
+    whole = all(kind in "iufb" for kind in kinds) and all(
+        len(array) and (array == np.rint(array)).all() and array.min() >= 0 for array in y.values()
+    )
+    if not whole:
+        raise BadInput(f"The labels of '{place}' must be whole numbers from 0, or texts.")
+    numbers = {part: np.asarray(array).astype(np.int64) for part, array in y.items()}
+    return numbers, max(2, 1 + max(int(array.max()) for array in numbers.values()))
+
+
+def _ids(groups: Array | None, place: Path) -> Array | None:
+    if groups is not None and groups.dtype.kind not in "iuUS":
+        raise BadInput(
+            f"The groups of '{place}' must be whole numbers or texts; got {groups.dtype}."
+        )
+    return None if groups is None else np.asarray(groups)
+
+
+def _unit(x: Array, told: float | None, place: Path) -> float:
+    if told is not None:
+        return float(told)
+    if _looks_like_bytes(np.asarray(x[:_LOOKED_AT])):
+        warnings.warn(
+            f"The samples of '{place}' look like raw bytes, whole numbers up to 255, on which "
+            "training diverges: write unit=255 to divide them by it, or unit=1 to keep them.",
+            FedcohortWarning,
+            stacklevel=5,
+        )
+    return 1.0
+
+
+def _looks_like_bytes(x: Array) -> bool:
+    numbers = x.dtype.kind in "iuf" and x.size > 0
+    return bool(numbers and x.min() >= 0 and BYTE / 2 < x.max() <= BYTE and (x == np.rint(x)).all())
