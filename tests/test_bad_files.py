@@ -138,17 +138,145 @@ def test_a_compressed_file_is_not_unpacked(tmp_path: Path) -> None:  # F102
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("zeros.npy", b"\0" * 10_000_000)
     assert path.stat().st_size < 20_000
-    with pytest.raises(BadCheckpoint, match="compressed"):
+    with pytest.raises(BadCheckpoint, match="it has compressed members"):  # not of its path
         Selector.load(path)
 
 
-def test_a_header_that_promises_too_much(tmp_path: Path) -> None:  # F102
+def test_only_that_a_member_is_compressed_is_wrong(tmp_path: Path) -> None:  # F102
+    path = saved(tmp_path / "run")
+    with np.load(path, allow_pickle=False) as file:
+        members = dict(file)
+    np.savez_compressed(tmp_path / "packed.npz", **members)
+    with pytest.raises(BadCheckpoint, match="it has compressed members"):
+        Selector.load(tmp_path / "packed.npz")
+
+
+def test_members_that_share_their_bytes(tmp_path: Path) -> None:  # F102
+    """A hundred names for one array of a megabyte: a hundred megabytes out of one."""
     path = tmp_path / "run"
-    promise = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("zeros.npy", b"\0" * 1_000_000)
+        first = file.filelist[0]
+        for number in range(100):
+            twin = zipfile.ZipInfo(f"zeros{number}.npy")
+            for name in ("CRC", "compress_size", "file_size", "header_offset"):
+                setattr(twin, name, getattr(first, name))
+            file.filelist.append(twin)
+    assert path.stat().st_size < 1_100_000
+    with pytest.raises(BadCheckpoint, match="it has members that overlap"):
+        Selector.load(path)
+
+
+@pytest.mark.parametrize("text", [np.zeros(3, "V8"), np.zeros(3, "M8[s]"), np.zeros(3, "S2")])
+def test_arrays_that_are_no_numbers(tmp_path: Path, text: np.ndarray) -> None:  # F102
+    with (tmp_path / "run").open("wb") as file:
+        np.savez(file, odd=text)
+    with pytest.raises(BadCheckpoint, match="members that are no numbers"):
+        Selector.load(tmp_path / "run")
+
+
+def test_a_place_that_is_no_plain_file(tmp_path: Path) -> None:
+    """A pipe must not make the reader wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadCheckpoint, match="is not a selector: it is no plain file"):
+        Selector.load(tmp_path / "pipe")
+    with pytest.raises(BadCheckpoint, match="is not a selector: it is a folder"):
+        Selector.load(tmp_path)
+    with pytest.raises(BadCheckpoint, match="is not a selector: it is no plain file"):
+        Selector.load("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("array", "value", "says"),
+    [
+        ("state.losses", np.zeros(3), r"'losses' has shape \(3,\), not \(4,\)"),
+        ("state.losses", np.zeros((4, 1)), "'losses' has shape"),
+        ("state.losses", np.zeros(4, bool), "'losses' is of the type bool"),
+        ("state.rounds", np.full(4, -7), "'rounds' has numbers outside their range"),
+        ("state.rounds", np.full(4, 0.5), "'rounds' is of the type float64"),
+        ("federation.parts", np.array([1, 1, 1, -1]), "not one whole number of at least 0"),
+        ("federation.parts", np.zeros(4, np.int64), "none has an importance"),
+        ("federation.sizes", np.ones(5, np.int64), "not one whole number of at least 0"),
+        ("cohort.clients", np.array([0, 9]), "'cohort.clients' has numbers outside"),
+        ("cohort.clients", np.array([1, 0]), "distinct positions, ascending"),
+        ("cohort.weights", np.array([np.nan, 1]), "'cohort.weights' has numbers that are not fin"),
+        ("cohort.draws", np.array([0, 1]), "'cohort.draws' has numbers outside"),
+        ("cohort.reserve.ranks", np.zeros(9, np.int64), "'ranks' has shape"),
+        ("no.such", np.zeros(1), ""),
+    ],
+)
+def test_forged_arrays_with_a_valid_checksum(
+    tmp_path: Path, array: str, value: np.ndarray, says: str
+) -> None:
+    path = tmp_path / "run"
+    chooser = selector("rpow-d", 4, 3, 2, 1, m=2)
+    chooser.select()
+    chooser.save(path)
+    header, arrays = store.load(path, "selector")
+    store.save(path, header, {**arrays, array: value})
+    if not says:  # what nobody reads does no harm
+        Selector.load(path)
+        return
+    with pytest.raises(BadCheckpoint, match=rf"does not hold a whole selector \(.*{says}"):
+        Selector.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"round": "0"}, "'round' is of the type str"),
+        ({"round": -1}, "the round is negative"),
+        ({"seed": "9" * 5000}, "does not hold a whole selector"),
+        ({"state": []}, "no LastLosses"),
+        ({"state": {}}, "missing"),
+        ({"state": {"round": 0.5}}, "'round' is of the type float"),
+        ({"ids": [1, 2]}, "one whole number of at least 0 per client"),
+        ({"ids": ["b", "a", "c", "d"]}, "ids that are not in order"),
+        ({"ids": 10**15}, "one whole number of at least 0 per client"),
+        ({"parameters": {"m": 10**400}}, "m"),
+        ({"parameters": 5}, "does not hold a whole selector"),
+        ({"scheme": ["md"]}, "There is no scheme"),
+        ({"selection": {}}, "no 'heard'"),
+        ({"big": ["federation.parts", "nothing"]}, "no 'nothing'"),
+        ({"big": ["state.losses"]}, "does not hold a whole selector"),
+        ({"big": 7}, "does not hold a whole selector"),
+    ],
+)
+def test_forged_headers_with_a_valid_checksum(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    path = tmp_path / "run"
+    chooser = selector("rpow-d", 4, 3, 2, 1, m=2)
+    chooser.select()
+    chooser.save(path)
+    header, arrays = store.load(path, "selector")
+    if "big" in change:  # `save` writes this one itself
+        text = {"format": 1, "sha256": store._digest(header, arrays), **header, **change}
+        told = np.frombuffer(json.dumps(text).encode(), np.uint8)
+        with path.open("wb") as file:
+            np.savez(file, **{store.HEADER: told}, **arrays)
+    else:
+        store.save(path, {**header, **change}, arrays)
+    with pytest.raises(fedcohort.core.errors.FedcohortError, match=says):
+        Selector.load(path)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", '{"kind": NaN}', "[" * 100_000, "7", "null", '"x"'])
+def test_headers_that_are_no_headers(tmp_path: Path, text: str) -> None:
+    with (tmp_path / "run").open("wb") as file:
+        np.savez(file, **{store.HEADER: np.frombuffer(text.encode(), np.uint8)})
+    with pytest.raises(BadCheckpoint):
+        Selector.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("descr", [b"<f8", b"<U0"])  # text of no length takes no memory
+def test_a_header_that_promises_too_much(tmp_path: Path, descr: bytes) -> None:  # F102
+    path = tmp_path / "run"
+    promise = b"{'descr': '%s', 'fortran_order': False, 'shape': (1000000000000000,), }" % descr
     header = b"\x93NUMPY\x01\x00" + len(promise).to_bytes(2, "little") + promise
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("huge.npy", header)
-    with pytest.raises(BadCheckpoint, match="damaged"):
+    with pytest.raises(BadCheckpoint, match=r"is damaged or is not|no numbers"):
         Selector.load(path)
 
 

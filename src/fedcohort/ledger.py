@@ -5,11 +5,13 @@ The ledger listens to the conversation, so no scheme contains a line of bookkeep
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from fedcohort.core import shaped
 from fedcohort.core.client import UPDATE, Signal, row_bytes
 from fedcohort.core.conversation import Ask
 from fedcohort.core.positions import ascending, missing_from
@@ -31,6 +33,14 @@ class Entry(NamedTuple):
     bytes_up: int
     discloses: str
     epsilon: float | None = None  # what one answer spends of a privacy budget; None: no promise
+
+    @classmethod
+    def checked(cls, values: Iterable[Any]) -> Entry:
+        """An entry as it was written; what cannot have been is refused."""
+        entry = cls(*values)
+        for name, hint in get_type_hints(cls).items():
+            shaped.check(name, getattr(entry, name), hint, {})
+        return entry
 
 
 class Cost(NamedTuple):

@@ -17,7 +17,7 @@ from fedcohort.core import store
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Answer, Ask, put
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
+from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.positions import missing_from
@@ -308,7 +308,7 @@ class Selector:
     ) -> Selector:
         """Go on where `save` left off; ``kind`` is the class of a scheme that is not installed."""
         header, arrays = store.load(path, KIND)
-        try:
+        with store.whole(path, KIND):
             build = partial(installed, header["scheme"])
             if kind is not None and kind.name == header["scheme"]:
                 build = partial(kind.build)
@@ -317,11 +317,10 @@ class Selector:
             selector = cls(setup.scheme, standing.federation, setup.seed, ask=ask)
             selector._standing = standing
             if header.get("selection") is not None:
-                kept = unpack_selection(setup.scheme, header["selection"], arrays)
+                n = len(standing.federation)
+                kept = unpack_selection(setup.scheme, n, header["selection"], arrays)
                 selector._selection = replayed(setup, standing, kept)
                 selector._law = selector._selection.law
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadCheckpoint(f"'{path}' does not hold a whole selector ({error}).") from None
         return selector
 
 

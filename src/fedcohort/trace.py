@@ -7,14 +7,16 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import store
+from fedcohort.core import shaped, store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.errors import BadInput
 from fedcohort.core.renamed import renamed_keys
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.maths.inequality import gini, jain
@@ -23,6 +25,18 @@ from fedcohort.server.records import Record
 KIND = "trace"
 BY_NAME = {"pictures": "picture.", "metrics": "metric.", "faults": "fault."}
 """Fields that hold arrays by name, and what the names begin with in a file."""
+_SHAPES: Mapping[tuple[int | str, ...], tuple[str, ...]] = {
+    ("T",): (
+        *("train_loss", "test_loss", "accuracy", "weight_sum", "classes", "available", "messages"),
+        *("bytes_down", "bytes_up", "cohort_ends", "void", "filled", "invited"),
+    ),
+    ("T", 3): ("seconds",),
+    ("k",): ("cohort_weights", "cohort_draws"),
+    ("n",): ("importance", "sizes", "client_losses"),
+    ("n", "classes"): ("label_histograms",),
+    ("d",): ("model",),
+}
+"""Which arrays have which shape: T rounds, n clients, k members of cohorts in all."""
 CURVES = ("train_loss", "test_loss", "accuracy")
 _OF_CLIENTS = {"ids", "importance", "sizes", "disclosures"}
 """What a trace keeps elsewhere than in its settings."""
@@ -259,6 +273,11 @@ class Trace:
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read from one file; what an older version did not write gets its default."""
         header, arrays = store.load(path, KIND)
+        with store.whole(path, KIND):
+            return cls._restored(header, arrays)
+
+    @classmethod
+    def _restored(cls, header: Mapping[str, Any], arrays: dict[str, Array]) -> Trace:
         named: dict[str, Any] = {
             field: {
                 name.removeprefix(prefix): arrays.pop(name)
@@ -267,13 +286,35 @@ class Trace:
             }
             for field, prefix in BY_NAME.items()
         }
-        return cls(
+        trace = cls(
             settings=renamed_keys(header["settings"]),
-            ledger=tuple(header["ledger"]),
+            ledger=tuple(dict(row) for row in header["ledger"]),
             disclosures=_told(header.get("disclosures", ())),
             ids=tuple(header.get("ids", ())),
             **{**named, **arrays},
         )
+        trace._check()
+        return trace
+
+    def _check(self) -> None:
+        """Refuse arrays of other shapes, types or ranges than were written."""
+        lengths = {"T": self.rounds, "n": len(self.importance), "k": len(self.cohort_clients)}
+        hints = get_type_hints(type(self))
+        for shape, names in _SHAPES.items():
+            for name in names:
+                told = Shaped(*shape, finite=False)
+                shaped.check(name, getattr(self, name), Annotated[hints[name], told], lengths)
+        places = Shaped("k", low=0, below="n")
+        shaped.check("cohort_clients", self.cohort_clients, Annotated[Ints, places], lengths)
+        by_round = {**self.metrics, **self.faults}
+        for name, array in by_round.items():
+            Shaped("T", finite=False).check(name, array, lengths)
+        ends = np.concatenate([[0], self.cohort_ends, [lengths["k"]]])
+        if np.any(np.diff(ends) < 0) or (self.rounds and ends[-2] != ends[-1]):
+            raise BadInput("'cohort_ends' are not ascending")
+        if len(self.ids) not in (0, lengths["n"]):
+            raise BadInput(f"there are {len(self.ids)} ids for {lengths['n']} clients")
+        _ = self.scheme, self.seed, self.label
 
 
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)

@@ -51,6 +51,44 @@ def test_an_error_leaves_the_old_file_and_no_draft(
     assert os.listdir(tmp_path) == ["file"]
 
 
+KILLED = """
+import os, sys, pathlib
+from fedcohort.core.files import replacing
+with replacing(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()  # killed here
+"""
+
+
+def test_the_draft_of_a_killed_save_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"writing\n"
+        (draft,) = tmp_path.iterdir()
+        for name in (draft, mine := tmp_path / ".file.settings", other := tmp_path / "a.draft"):
+            name.touch()
+            os.utime(name, (0, 0))  # long ago
+        with replacing(path) as file:
+            file.write(b"new")
+        assert draft.exists()  # its writer lives, however slow
+        writer.kill()
+    with replacing(tmp_path / "another") as file:
+        file.write(b"new")
+    assert sorted(tmp_path.iterdir()) == sorted([path, tmp_path / "another", mine, other])
+
+
+def test_a_draft_that_was_just_made_is_left_alone(tmp_path: Path) -> None:
+    (draft := tmp_path / ".x.abc.draft").touch()  # its writer may be about to hold it
+    with replacing(tmp_path / "file"):
+        pass
+    assert draft.exists()
+
+
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("precious")
     (tmp_path / "file").symlink_to(tmp_path / "elsewhere")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 
 
@@ -30,10 +32,10 @@ class Reserve:
         (k,) the group of each client of the cohort.
     """
 
-    clients: Ints
-    ranks: Ints
-    groups: Ints
-    members: Ints
+    clients: Annotated[Ints, Shaped("r", low=0, below="n")]
+    ranks: Annotated[Ints, Shaped("r", low=0)]
+    groups: Annotated[Ints, Shaped("r")]
+    members: Annotated[Ints, Shaped("k")]
 
 
 @dataclass(frozen=True, eq=False)

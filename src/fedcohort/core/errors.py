@@ -31,7 +31,37 @@ got, and what to do.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+
+LINE = 80
+"""How much of what was given an error repeats."""
+
+
+def brief(text: object) -> str:
+    r"""A text as part of a line: without line breaks, and cut where it is too long.
+
+    >>> brief("two\nlines"), brief("x" * 100)[-6:]
+    ('two lines', 'xxx...')
+    """
+    line = " ".join(str(text)[: 4 * LINE].split())
+    return line if len(line) <= LINE else f"{line[: LINE - 3]}..."
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = LINE
+
+
+def shown(value: object) -> str:
+    """A value as an error repeats it: its repr, or as much of it as fits into a line.
+
+    >>> shown("md"), shown(list(range(10_000)))
+    ("'md'", '[0, 1, 2, 3, 4, 5, ...]')
+    """
+    try:
+        return brief(_SHORT.repr(value))
+    except Exception:  # a number of more digits than Python prints, or a class of anybody's
+        return f"a value of the type {type(value).__name__}"
 
 
 class FedcohortError(Exception):
@@ -48,7 +78,7 @@ class BadParameter(FedcohortError, ValueError):
 
     def __str__(self) -> str:
         sentence = f"The '{self.name}' parameter of {self.owner} must be {self.must}."
-        sentence += f" Got {self.got!r} instead."
+        sentence += f" Got {shown(self.got)} instead."
         return f"{sentence} {self.remedy}" if self.remedy else sentence
 
 
@@ -85,10 +115,10 @@ class UnknownName(FedcohortError, LookupError):
     def __str__(self) -> str:
         kind, name, known = self.args
         small = {each.lower(): each for each in known}
-        near = difflib.get_close_matches(str(name).lower(), small, n=1)
+        near = difflib.get_close_matches(brief(name).lower(), small, n=1)
         hint = f" Did you mean '{small[near[0]]}'?" if near else ""
         offer = f"Known: {', '.join(known)}." if known else "It has none."
-        return f"There is no {kind} named {name!r}.{hint} {offer}"
+        return f"There is no {kind} named {shown(name)}.{hint} {offer}"
 
 
 class UndeclaredSignal(FedcohortError):
@@ -145,7 +175,7 @@ class PolicyRefused(FedcohortError):
     def __str__(self) -> str:
         return (
             f"This client's policy allows {self.what} {self.allowed}. The server asked for "
-            f"{self.asked!r}; nothing was answered and nothing was spent."
+            f"{shown(self.asked)}; nothing was answered and nothing was spent."
         )
 
 

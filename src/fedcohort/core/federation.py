@@ -105,11 +105,18 @@ class Federation:
 
     @classmethod
     def restored(cls, parts: Ints, sizes: Ints | None, ids: Sequence[Any] | int) -> Federation:
-        """A federation as it was saved, without checks; ``ids`` may be just their number."""
+        """A federation as it was saved; ``ids`` may be just their number."""
         out: Federation = object.__new__(cls)
-        whole = exact_sum(parts)
-        shares = Shares(parts, whole, sizes is None or not np.array_equal(parts, sizes))
         names = range(ids) if isinstance(ids, int) else tuple(ids)
+        for array in (parts, parts if sizes is None else sizes):
+            if array.shape != (len(names),) or array.dtype.kind not in "iuO" or np.any(array < 0):
+                raise BadInput("sizes that are not one whole number of at least 0 per client")
+        if not isinstance(ids, int) and canonical_ids(names, len(names))[0] != names:
+            raise BadInput("ids that are not in order")
+        whole = exact_sum(parts)
+        if whole == 0:
+            raise BadInput("clients of which none has an importance")
+        shares = Shares(parts, whole, sizes is None or not np.array_equal(parts, sizes))
         out._set(shares, sizes, names, len(shares.support))
         return out
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from fedcohort.core.errors import InUse
 
 OWNER_ONLY = 0o600
 FOR_ALL_TO_READ = 0o644
+DRAFT = ".draft"
+GRACE = 1.0
+"""Seconds before a draft that nobody holds counts as abandoned: it is created, then held."""
 READ_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # never through a planted link
 
 
@@ -24,8 +29,8 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
     """A file to write, which takes the place of the one at ``path`` when the block ends.
 
     A reader sees the old file or the new one, never half of one; a crash or an error leaves the
-    old one, and no draft where the process lived to remove it. A link at this place is replaced,
-    not followed.
+    old one. A draft that a process left because it was killed is removed by the next one that
+    writes into the folder. A link at this place is replaced, not followed.
 
     Parameters
     ----------
@@ -36,20 +41,60 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
     durable
         Whether to wait until the file and its name are on the disk.
     """
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        os.chmod(draft, mode)
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    _sweep(path.parent)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
+    with contextlib.ExitStack() as held:
+        if _hold(handle):  # until the draft has its name
+            held.callback(os.close, os.dup(handle))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            os.chmod(draft, mode)
+            os.replace(draft, path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
     if durable:
         sync_directory(path.parent)
+
+
+def _hold(handle: int) -> bool:
+    """Whether this process now holds a file for as long as it is open; see `_sweep`."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # not a POSIX system, or somebody else does
+        return False
+    return True
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts of processes that were killed: those that nobody holds any more."""
+    for draft in folder.glob(f".*{DRAFT}"):
+        with contextlib.suppress(OSError):  # its owner was faster
+            if time.time() - draft.stat().st_mtime < GRACE:
+                continue
+            handle = os.open(draft, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if _hold(handle):
+                    draft.unlink()
+            finally:
+                os.close(handle)
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a plain file; a folder, a pipe or a device is an OSError, at once."""
+    if path.is_dir():  # which not every system opens
+        raise OSError(errno.EISDIR, "it is a folder")
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe would block
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return file.read()
 
 
 def file_name(text: str) -> str:

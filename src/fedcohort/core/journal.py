@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadCheckpoint
-from fedcohort.core.files import OWNER_ONLY, READ_WRITE, sync_directory
+from fedcohort.core.files import OWNER_ONLY, READ_WRITE, read_plain, sync_directory
 
 Line = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Journal:
 
     def peek(self) -> list[Line]:
         """All finished entries; the file is left as it is, for somebody may be writing."""
-        return self._parsed(self.path.read_bytes())
+        return self._parsed(read_plain(self.path))
 
     def append(self, entry: Line) -> None:
         """Write one entry, and return when it is on the disk. Call `read` first."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedcohort.core.errors import BadInput
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 
 TILE = 512
@@ -63,9 +65,9 @@ class LatestRows:
     ([[0.0, 0.0], [5.0, 6.0]], 0)
     """
 
-    kept: Array
-    recent: Array
-    owners: Ints
+    kept: Annotated[Array, Shaped("n", "d", optional=True, kind="f")]
+    recent: Annotated[Array, Shaped("r", "d", kind="f")]
+    owners: Annotated[Ints, Shaped("r", low=0, below="n")]
 
     @classmethod
     def nothing(cls, n: int, dimension: int = 0) -> LatestRows:

@@ -2,26 +2,35 @@
 
 A file is an uncompressed ``.npz`` that holds the arrays, a JSON header and the SHA-256 of both.
 It is written beside its place and moved there, so a crash or a full disk leaves the old file.
-Reading refuses damage, object arrays, compressed members (nothing can unpack to more than the
-file's own size) and newer formats.
+Reading refuses damage, object arrays, newer formats, and whatever could unpack to more than the
+file's own size: compressed members, and members that share their bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, get_type_hints, runtime_checkable
 
 import numpy as np
 
-from fedcohort.core.errors import BadCheckpoint, CannotSave
-from fedcohort.core.files import replacing
+from fedcohort.core import shaped
+from fedcohort.core.errors import (
+    BadCheckpoint,
+    BadInput,
+    CannotSave,
+    FedcohortError,
+    UnknownName,
+    brief,
+)
+from fedcohort.core.files import read_plain, replacing
 from fedcohort.core.types import Array
 
 T = TypeVar("T")
@@ -57,30 +66,60 @@ def save(
 def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `save` wrote; ``kind`` must be the header's ``kind``."""
     try:
-        data = Path(path).read_bytes()
+        data = read_plain(Path(path))
     except FileNotFoundError:
         raise BadCheckpoint(f"There is no {kind} at '{path}'.") from None
+    except OSError as error:
+        raise BadCheckpoint(f"'{path}' is not a {kind}: {error.strerror}.") from None
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            if any(m.compress_type != zipfile.ZIP_STORED for m in members.infolist()):
-                raise BadCheckpoint(f"'{path}' is not a {kind}: it has compressed members.")
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = _members(data)
         header = dict(json.loads(arrays.pop(HEADER).tobytes().decode()))
-    except BadCheckpoint:
-        raise
+        form, found = header.pop("format", None), header.get("kind")
+        big, digest = header.pop("big", ()), header.pop("sha256", None)
+        intact = digest == _digest(header, arrays)
+    except BadInput as error:
+        raise BadCheckpoint(f"'{path}' is not a {kind}: it has {error}.") from None
     except Exception:  # the readers of archives fail in many ways, MemoryError among them
         raise BadCheckpoint(f"'{path}' is damaged or is not a {kind}.") from None
-    if header.pop("format", None) != FORMAT:
+    if form != FORMAT:
         raise BadCheckpoint(f"'{path}' has another format; it was written by another version.")
-    if header.get("kind") != kind:
-        raise BadCheckpoint(f"'{path}' holds a {header.get('kind')}, not a {kind}.")
-    big, digest = header.pop("big", ()), header.pop("sha256", None)
-    if digest != _digest(header, arrays):
+    if found != kind:
+        raise BadCheckpoint(f"'{path}' holds a {brief(found)}, not a {kind}.")
+    if not intact:
         raise BadCheckpoint(f"'{path}' is damaged: its checksum does not match.")
-    for name in big:
-        arrays[name] = np.array([int(text) for text in arrays[name]], dtype=object)
+    with whole(path, kind):
+        for name in big:
+            arrays[name] = np.array([int(text) for text in arrays[name]], dtype=object)
     return header, arrays
+
+
+def _members(data: bytes) -> dict[str, Array]:
+    """The arrays of an archive, which never take more memory than the archive itself."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise BadInput("compressed members")
+    if sum(member.file_size for member in members) > len(data):
+        raise BadInput("members that overlap")
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if any(a.dtype.kind not in "biufU" or a.size > len(data) for a in arrays.values()):
+        raise BadInput("members that are no numbers")
+    return arrays
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """What is wrong with the contents of a file, in one sentence; a checksum vouches for nobody."""
+    try:
+        yield
+    except (BadCheckpoint, UnknownName):
+        raise
+    except Exception as error:  # forged contents fail wherever they are used first
+        why = f"no {brief(error)}" if isinstance(error, KeyError) else brief(error)
+        if isinstance(error, FedcohortError):  # a sentence of ours
+            why = str(error).removesuffix(".")
+        raise BadCheckpoint(f"'{path}' does not hold a whole {kind} ({why}).") from error
 
 
 def _digest(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
@@ -112,14 +151,41 @@ def pack(state: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays
 
 
-def unpack(cls: type[T], header: Mapping[str, Any], arrays: Mapping[str, Array], prefix: str) -> T:
-    """The state that `pack` took apart."""
+def unpack(
+    cls: type[T],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    prefix: str,
+    lengths: Mapping[str, int] | None = None,
+) -> T:
+    """The state that `pack` took apart; what is not as the class declares it is refused.
+
+    ``lengths`` are those that its arrays may be declared to have, such as ``n``, the number of
+    clients; see `fedcohort.core.shaped`.
+    """
+    if not isinstance(header, Mapping):
+        raise BadInput(f"no {cls.__name__}")
+    hints = get_type_hints(cls, include_extras=True)
     values = dict(header)
     for name, value in header.items():
         if isinstance(value, Mapping):
-            values[name] = unpack(get_type_hints(cls)[name], value, arrays, f"{prefix}{name}.")
+            values[name] = unpack(hints[name], value, arrays, f"{prefix}{name}.", lengths)
     for name, array in arrays.items():
         own = name.removeprefix(prefix)
         if name.startswith(prefix) and "." not in own:
             values[own] = array
-    return cls(**values)
+    known = dict(lengths or {})
+    for name in [name for name in hints if name in values]:
+        shaped.check(name, values[name], hints[name], known)
+    state = cls(**values)
+    if isinstance(state, Coherent):
+        state.check_coherent()
+    return state
+
+
+@runtime_checkable
+class Coherent(Protocol):
+    """A state that can tell more than the shapes of its arrays."""
+
+    def check_coherent(self) -> None:
+        """Refuse what could not have come about."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint, CannotSave, InUse
+from fedcohort.core.errors import CannotSave, InUse
 from fedcohort.core.files import exclusive
 from fedcohort.ledger import Entry
 from fedcohort.server.checkpoint import (
@@ -94,17 +94,17 @@ class Folder:
     def load(self, setup: Setup) -> tuple[State, Selection | None, list[Entry]]:
         """The newest state, and the cohort that was chosen on it, if one was."""
         path = self._states()[-1]
-        try:
-            header, arrays = store.load(path, STATE)
+        header, arrays = store.load(path, STATE)
+        with store.whole(path, "run"):
             state = unpack_state(setup, header, arrays)
-            spent = [Entry(*entry) for entry in header["entries"]]
-            if not (self.path / "selection.npz").is_file():
-                return state, None, spent
-            header, arrays = store.load(self.path / "selection.npz", SELECTION)
+            spent = [Entry.checked(entry) for entry in header["entries"]]
+        path = self.path / "selection.npz"
+        if not path.is_file():
+            return state, None, spent
+        header, arrays = store.load(path, SELECTION)
+        with store.whole(path, "cohort"):
             if header["round"] != state.round:
                 return state, None, spent
-            selection = unpack_selection(setup.scheme, header, arrays)
-            entries = [Entry(*entry) for entry in header["entries"]]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadCheckpoint(f"'{path}' does not hold a whole run ({error}).") from None
-        return state, replayed(setup, state, selection), entries
+            selection = unpack_selection(setup.scheme, len(state.federation), header, arrays)
+            entries = [Entry.checked(entry) for entry in header["entries"]]
+            return state, replayed(setup, state, selection), entries

@@ -45,6 +45,21 @@ def ward_of_rows(matrix: Matrix, rows_apart: Matrix | None = None) -> Floats:
     return linkage_of(rows_apart_of(matrix) if rows_apart is None else rows_apart, "ward")
 
 
+def is_tree(tree: Floats) -> bool:
+    """Whether (n - 1, 4) numbers join n leaves: each row two that are there, each of them once.
+
+    >>> is_tree(np.array([[0.0, 1.0, 0.5, 2.0], [2.0, 3.0, 0.7, 3.0]]))
+    True
+    >>> is_tree(np.array([[0.0, 1.0, 0.5, 2.0], [1.0, 3.0, 0.7, 3.0]]))
+    False
+    """
+    joined, n = tree[:, :2], len(tree) + 1
+    there = n + np.arange(n - 1)[:, None]  # what the rows before have made can be joined, too
+    return bool(np.all(joined < there)) and np.array_equal(
+        np.sort(joined, axis=None), np.arange(2 * n - 2)
+    )
+
+
 def linkage_of(matrix: Matrix, method: str = "average") -> Floats:
     """The tree of a symmetric matrix of distances by any linkage of scipy. # (n, n) -> (n-1, 4).
 

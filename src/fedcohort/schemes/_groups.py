@@ -18,13 +18,14 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedcohort.core.conversation import LABEL_HISTOGRAM, Ask, Conversation, Signal
 from fedcohort.core.errors import BadInput, FedcohortWarning, MissingExtra, TooLarge
 from fedcohort.core.federation import Federation
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.maths.clustering import METHODS, Clustering
 from fedcohort.maths.hellinger import hellinger, hellinger_by_class
@@ -86,15 +87,16 @@ SUMMARIES: Mapping[tuple[str, bool], Signal] = {
 class Groups:
     """Who belongs together, how that was found, and what the clients told: all there is to keep."""
 
-    labels: Ints  # (n,) the group of each client: 0, 1, ..., the largest numbers are alone
-    summaries: Array  # (n, classes) or (n, classes, bins); zero where nothing is known
+    labels: Annotated[Ints, Shaped("n", low=0, below="n")]  # its group; the largest are alone
+    # (n, classes) or (n, classes, bins); zero where nothing is known
+    summaries: Annotated[Array, Shaped("n", "...")]
     method: str
     settings: str  # what the search over settings chose, as JSON
     silhouette: float | None
     clustered_share: float  # share of the clients that are not alone for want of neighbours
     caveat: str  # "" or why to look twice; see `fedcohort.maths.clustering`
-    ordering: Ints  # (n,) of OPTICS, else (0,)
-    reachability: Floats  # (n,) of OPTICS, finite, else (0,)
+    ordering: Annotated[Ints, Shaped("n", low=0, below="n", optional=True)]  # of OPTICS
+    reachability: Annotated[Floats, Shaped("n", low=0, optional=True)]  # of OPTICS
 
     def picture(self) -> dict[str, Array]:
         """What a report may draw, by the keys of `Scheme.picture`."""

@@ -36,6 +36,7 @@ from fedcohort.core import (
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.latest import LatestRows, fits
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.designs import Rows, Simple, Stratified
@@ -79,13 +80,12 @@ class Seen:
 
     seed: int  # of k-means
     length: int  # d of an update, 0 before the first
-    centres: Array  # (strata, d') where k-means starts, (0, d') for anywhere
-    seen: Bools  # (n,) whose features are below; nobody's where they are asked for
-    kept: (
-        Array  # (n, d') with recent and owners: the last features of every client, see `LatestRows`
-    )
-    recent: Array
-    owners: Ints
+    centres: Annotated[Array, Shaped("strata", "features", kind="f")]  # where k-means starts
+    seen: Annotated[Bools, Shaped("n")]  # whose features are below; nobody's where asked for
+    # With recent and owners: the last features of every client, see `LatestRows`.
+    kept: Annotated[Array, Shaped("n", "d", kind="f")]
+    recent: Annotated[Array, Shaped("r", "d", kind="f")]
+    owners: Annotated[Ints, Shaped("r", low=0, below="n")]
 
     @property
     def latest(self) -> LatestRows:

@@ -23,6 +23,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.latest import LARGEST, LatestRows, check_rows, fits
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
@@ -30,7 +31,14 @@ from fedcohort.maths.draws import below, permutation
 from fedcohort.maths.fill_rows import exact_masses, pour, split_large
 from fedcohort.maths.similarity import Metric, Zero, between, replace_rows
 from fedcohort.maths.sketch import sketch
-from fedcohort.maths.tree import cut, linkage_of, refresh_rows_apart, rows_apart_of, ward_of_rows
+from fedcohort.maths.tree import (
+    cut,
+    is_tree,
+    linkage_of,
+    refresh_rows_apart,
+    rows_apart_of,
+    ward_of_rows,
+)
 
 MOST_CLIENTS = 20_000
 """Beyond this a round would take over 10 GB, see `ROUND_BYTES`."""
@@ -48,11 +56,18 @@ class Similar:
     seed: int  # of that order, and of the sketch
     length: int  # the numbers of an update, however few are kept of it; 0 before the first
     latest: LatestRows  # the last update of every client, or its sketch
-    distances: Array  # (n, n)
-    rows_apart: Array  # (n, n) distances between the rows of it, or (0, 0) where not needed
+    distances: Annotated[Array, Shaped("n", "n", kind="f")]
+    rows_apart: Annotated[
+        Array, Shaped("n", "n", optional=True, kind="f")
+    ]  # of it; where it is needed
     lost: float  # what squares of these may be off by, see `refresh_rows_apart`
-    tree: Floats  # (n - 1, 4)
-    groups: Ints  # (n,) the group of each client when all are available
+    tree: Annotated[Floats, Shaped("n-1", 4, low=0, optional=True)]
+    groups: Annotated[Ints, Shaped("n", low=0, below="n")]  # when all are available
+
+    def check_coherent(self) -> None:
+        """Refuse a tree that is none, of a file that somebody else wrote."""
+        if len(self.tree) and not is_tree(self.tree):
+            raise BadInput("'tree' is not a tree of the clients")
 
     @property
     def line(self) -> Ints:

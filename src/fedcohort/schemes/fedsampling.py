@@ -27,6 +27,7 @@ from fedcohort.core.depending import depending
 from fedcohort.core.disclosure import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.parameters import is_real
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.shares import exact_sum
 from fedcohort.core.types import Array, Ints
 from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
@@ -58,7 +59,7 @@ PRIVATE_SIZE = Signal(
 class Answers:
     """What clients said about their size; empty where nothing is kept."""
 
-    private: Ints  # (n,), NO_ANSWER where none came that could have been given
+    private: Annotated[Ints, Shaped("n")]  # NO_ANSWER where none came that could have been given
 
 
 @dataclass(frozen=True)

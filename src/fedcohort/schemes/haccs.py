@@ -29,6 +29,7 @@ from fedcohort.core import (
 from fedcohort.core.depending import depending
 from fedcohort.core.losses import sound
 from fedcohort.core.scheme import checked_latency
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths.candidates import by_weight, group_means
 from fedcohort.maths.choice import as_integers, top
@@ -39,7 +40,7 @@ from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 class GroupsAndLosses(Groups):
     """The groups, and the loss that each client told when it last trained."""
 
-    losses: Floats  # (n,) NaN where none is known
+    losses: Annotated[Floats, Shaped("n", finite=False)]  # NaN where none is known
 
 
 @dataclass(frozen=True)

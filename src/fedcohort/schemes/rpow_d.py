@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcohort.core import LOSS, Cohort, Federation, Maybe, Replies, RoundContext, Signal, Whole
 from fedcohort.core.losses import sound
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
 from fedcohort.schemes._power_of_choice import PowerOfChoice
 
@@ -17,8 +18,8 @@ from fedcohort.schemes._power_of_choice import PowerOfChoice
 class LastLosses:
     """The loss that each client told when it last trained."""
 
-    losses: Floats  # (n,) +inf where none is known
-    rounds: Ints  # (n,) when it was told; -1 for never
+    losses: Annotated[Floats, Shaped("n", finite=False)]  # +inf where none is known
+    rounds: Annotated[Ints, Shaped("n", low=-1)]  # when it was told; -1 for never
     round: int  # the coming round
 
 

@@ -23,15 +23,16 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Ints
 from fedcohort.designs import Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """(n,) the group of every client."""
+    """The group of every client."""
 
-    of: Ints
+    of: Annotated[Ints, Shaped("n", low=0)]
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core import store
+from fedcohort.core import shaped, store
 from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.types import Array
+from fedcohort.core.shaped import Lengths, Shaped
+from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]
 """A header of plain values, and arrays by name."""
+
+OF_SELECTION: Mapping[str, Any] = {
+    "cohort.clients": Annotated[Ints, Shaped("k", low=0, below="n")],
+    "cohort.weights": Annotated[Floats, Shaped("k")],
+    "cohort.draws": Annotated[Ints, Shaped("k", low=1)],
+    "context.available": Annotated[Ints, Shaped("here", low=0, below="n")],
+    "context.latency": Annotated[Floats, Shaped("n", low=0, finite=False)],
+}
+OF_ANSWERS: Mapping[str, Any] = {
+    "clients": Annotated[Ints, Shaped("k", low=0, below="n")],
+    "rows": Annotated[Array, Shaped("k", "...", finite=False)],
+}
+OF_STATE: Mapping[str, Any] = {
+    "theta": Annotated[Floats, Shaped("d")],
+    "counted": Annotated[Ints, Shaped("n", low=-1)],
+}
+"""What arrays look like that belong to no class."""
 
 
 def pack_selection(selection: Selection) -> Packed:
@@ -49,25 +67,24 @@ def pack_selection(selection: Selection) -> Packed:
 
 
 def unpack_selection(
-    scheme: Scheme[Any], header: Mapping[str, Any], arrays: Mapping[str, Array]
+    scheme: Scheme[Any], n: int, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> Selection:
-    """What `pack_selection` took apart, for the scheme that asked."""
+    """What `pack_selection` took apart, for the scheme that asked, of n clients."""
+    _check(arrays, OF_SELECTION, {"n": n})
     signals = {signal.name: signal for signal in scheme.asks}
-    heard = tuple(
-        Heard(
-            Ask(signals[name], arrays[f"heard.{number}.clients"], settings),
-            arrays[f"heard.{number}.rows"],
-        )
-        for number, (name, settings) in enumerate(header["heard"])
-    )
+    heard = []
+    for number, (name, settings) in enumerate(header["heard"]):
+        parts = {part: arrays[f"heard.{number}.{part}"] for part in ("clients", "rows")}
+        _check(parts, OF_ANSWERS, {"n": n})
+        ask = Ask(signals[name], parts["clients"], dict(settings))
+        heard.append(Heard(ask, parts["rows"]))
     clients, weights, draws = (arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws"))
     kept = "cohort.reserve.clients" in arrays
-    reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.") if kept else None
+    reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.", {"n": n}) if kept else None
     cohort = Cohort(clients, weights, draws, header["data_rate"], header["per_sample"], reserve)
     here, takes = arrays.get("context.available"), arrays.get("context.latency")
-    return Selection(
-        header["round"], RoundContext(header["round"], here, takes), cohort, None, heard
-    )
+    round = _round(header)
+    return Selection(round, RoundContext(round, here, takes), cohort, None, tuple(heard))
 
 
 def pack_choosing(setup: Setup, state: State) -> Packed:
@@ -97,9 +114,10 @@ def unpack_choosing(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str
     )
     known: Any = None
     if header["state"] is not None:
-        known = store.unpack(setup.scheme.State, header["state"], arrays, "state.")
+        lengths = {"n": len(federation)}
+        known = store.unpack(setup.scheme.State, header["state"], arrays, "state.", lengths)
     first = State.first(setup, federation, np.empty(0))
-    return replace(first, round=header["round"], scheme=known)
+    return replace(first, round=_round(header), scheme=known)
 
 
 def pack_state(setup: Setup, state: State) -> Packed:
@@ -123,13 +141,15 @@ def pack_state(setup: Setup, state: State) -> Packed:
 def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> State:
     """What `pack_state` took apart."""
     state = unpack_choosing(setup, header, arrays)
+    lengths = {"n": len(state.federation)}
+    _check(arrays, OF_STATE, lengths)
     state = replace(
         State.first(setup, state.federation, arrays["theta"]),
         round=state.round,
         scheme=state.scheme,
     )
     found: dict[str, Any] = {
-        name: store.unpack(type(getattr(state, name)), header[name], arrays, f"{name}.")
+        name: store.unpack(type(getattr(state, name)), header[name], arrays, f"{name}.", lengths)
         for name in ("optimiser", "aggregator", "attendance")
         if getattr(state, name) is not None
     }
@@ -137,7 +157,22 @@ def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, A
     if "aggregator" in found:
         found["aggregator"] = setup.aggregator.shared(found["aggregator"], latest)
     server = {name: arrays[f"algorithm.{name}"] for name in state.algorithm}
+    _check(server, dict.fromkeys(server, Annotated[Floats, Shaped("d")]), lengths)
     return replace(state, **found, algorithm=server, counted=arrays["counted"])
+
+
+def _check(arrays: Mapping[str, Array], hints: Mapping[str, Any], lengths: Lengths) -> None:
+    """Refuse arrays of other shapes, types or ranges than were written."""
+    for name, hint in hints.items():
+        if name in arrays:
+            shaped.check(name, arrays[name], hint, lengths)
+
+
+def _round(header: Mapping[str, Any]) -> int:
+    shaped.check("round", header["round"], int, {})
+    if header["round"] < 0:
+        raise BadInput("the round is negative")
+    return int(header["round"])
 
 
 def _storable_ids(ids: Sequence[Any]) -> list[Any] | int:

@@ -96,7 +96,7 @@ class Record:
                 available=int(told["available"]),
                 void=bool(told["void"]),
                 filled=float(told["filled"]),
-                entries=tuple(Entry(*entry) for entry in told["entries"]),
+                entries=tuple(Entry.checked(entry) for entry in told["entries"]),
                 faults=dict(told["faults"]),
                 seconds=(float(told["seconds"][0]), float(told["seconds"][1])),
                 metrics=dict(told["metrics"]),

@@ -203,7 +203,9 @@ def check_state(scheme: Scheme[Any], federation: Federation, answer: Answer | No
             header, arrays = store.pack(state, "state.")
             store.save(path, {"kind": "state", "state": header}, arrays)
             loaded, arrays = store.load(path, "state")
-            restored: Any = store.unpack(scheme.State, loaded["state"], arrays, "state.")
+            restored: Any = store.unpack(
+                scheme.State, loaded["state"], arrays, "state.", {"n": len(federation)}
+            )
         except (TypeError, ValueError) as error:
             raise CheckFailed(f"{scheme}: the state cannot be saved and loaded: {error}.") from None
     here, there = (

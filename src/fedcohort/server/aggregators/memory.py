@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeGuard
+from typing import Annotated, ClassVar, TypeGuard
 
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import LatestRows
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 
@@ -18,9 +19,9 @@ from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 class MemoryState:
     """What the memory estimator keeps: the last update of every client, and their average."""
 
-    importance: Floats  # (n,)
+    importance: Annotated[Floats, Shaped("n", low=0)]
     latest: LatestRows  # (n, d) the last update of every client; zero before it was seen
-    average: Floats  # (d,) sum_i p_i y_i, kept up to date
+    average: Annotated[Floats, Shaped("d")]  # sum_i p_i y_i, kept up to date
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
 
 
@@ -19,8 +20,8 @@ class Attendance:
     array([0.5, 1. , 1. ])
     """
 
-    asked: Ints  # (n,)
-    answered: Ints  # (n,)
+    asked: Annotated[Ints, Shaped("n", low=0)]
+    answered: Annotated[Ints, Shaped("n", low=0)]
 
     @classmethod
     def of(cls, n: int) -> Self:

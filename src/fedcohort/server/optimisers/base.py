@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort.core.parameters import Checked, Real
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats
 
 
@@ -21,8 +22,8 @@ from fedcohort.core.types import Floats
 class OptimiserState:
     """What an optimiser remembers: first and second moments of the directions."""
 
-    first: Floats
-    second: Floats
+    first: Annotated[Floats, Shaped("d")]
+    second: Annotated[Floats, Shaped("d")]
 
 
 class Optimiser(Checked, ABC):

@@ -1,0 +1,142 @@
+"""Checkpoints of every scheme with one part forged and a valid checksum.
+
+Whatever stands there, reading it and going on ends in a cohort or in one sentence of ours.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fedcohort import Federation, Selector
+from fedcohort.core import store
+from fedcohort.core.conversation import Ask
+from fedcohort.core.errors import FedcohortError, FedcohortWarning
+from fedcohort.harness.trial import Trial
+from fedcohort.schemes import SCHEMES, scheme
+
+SIZES = [7, 6, 5, 4, 3, 2, 1, 1]
+NAMES = sorted(SCHEMES)
+VALUES: tuple[Any, ...] = (
+    *(None, True, -1, 0, 10**15, 10**400, 0.5, -1e308, "", "x" * 500, "\0", [], {}, [[]]),
+    *([1, "a"], {"a": 1}, [None] * 8, "9" * 5000),
+)
+
+
+SETTINGS = {"m": 3, "strata": 2, "features": "stale", "when_imprecise": "accept"}
+"""Of those that have them: few clients, and much to remember."""
+
+
+def trial(name: str) -> Trial:
+    known = SCHEMES[name].__dataclass_fields__
+    settings = {key: value for key, value in SETTINGS.items() if key in known}
+    return Trial.of(scheme(name, **settings), Federation.from_sizes(SIZES), None)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@cache
+def saved(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A selector in the middle of its third round."""
+    of = trial(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedcohortWarning)
+        selector = Selector(of.scheme, of.federation, seed=1, ask=of.answer)
+        for _ in range(2):
+            selector.observe(of.replies(selector.select()))
+        selector.select()
+    with tempfile.TemporaryDirectory() as folder:
+        selector.save(Path(folder) / "x")
+        return store.load(Path(folder) / "x", "selector")
+
+
+@st.composite
+def forged_arrays(draw: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    out = dict(arrays)
+    name = draw(st.sampled_from(sorted(out)))
+    array = out[name]
+    match draw(st.integers(0, 7)):
+        case 0:
+            del out[name]
+        case 1:
+            out[name] = array[: len(array) // 2] if array.ndim else array[None]
+        case 2:
+            out[name] = np.concatenate([array, array]) if array.ndim else np.zeros(3)
+        case 3:
+            out[name] = array[None]
+        case 4:
+            out[name] = np.asarray(array, dtype=object).astype(draw(st.sampled_from("bfiU?")))
+        case 5 if array.size:
+            out[name] = array.copy()
+            extreme = [-1, 0, 10**6, 2**62] if array.dtype.kind in "iu" else [np.nan, -1.0, 1e30]
+            if array.dtype.kind == "b":
+                extreme = [False, True]
+            out[name].flat[draw(st.integers(0, array.size - 1))] = draw(st.sampled_from(extreme))
+        case 6 if array.size:
+            out[name] = np.full_like(array, draw(st.sampled_from([0, 1, 7])))
+        case _:
+            out[name] = array[::-1].copy() if array.ndim else array
+    return out
+
+
+@st.composite
+def forged_headers(draw: Any, header: dict[str, Any]) -> dict[str, Any]:
+    out = copy.deepcopy(header)
+    inside = out
+    while True:
+        name = draw(st.sampled_from(sorted(inside)))
+        if isinstance(inside[name], dict) and inside[name] and draw(st.booleans()):
+            inside = inside[name]
+            continue
+        break
+    if draw(st.booleans()):
+        inside[name] = draw(st.sampled_from(VALUES))
+    else:
+        del inside[name]
+    return out
+
+
+@given(st.data(), st.sampled_from(NAMES))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+def test_a_forged_checkpoint_ends_in_a_sentence(tmp_path: Path, data: Any, name: str) -> None:
+    header, arrays = saved(name)
+    if data.draw(st.booleans()):
+        header = data.draw(forged_headers(header))
+    else:
+        arrays = data.draw(forged_arrays(arrays))
+    of = trial(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedcohortWarning)
+        try:
+            store.save(tmp_path / "x", {"kind": "selector", **header}, arrays)
+            selector = Selector.load(tmp_path / "x", ask=of.answer)
+            if selector.pending is None:
+                selector.select()
+            asked = {s.name: of.answer(Ask(s, selector.pending.clients)) for s in of.scheme.listens}
+            selector.observe(type(of.replies(selector.pending))(selector.pending.clients, asked))
+            cohort = selector.select()
+        except (FedcohortError, UnicodeEncodeError) as error:
+            sentence = str(error)
+            assert "\n" not in sentence
+            assert len(sentence) < 600
+        else:
+            assert np.all(np.isfinite(cohort.weights.astype(float)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_forged_goes_on(tmp_path: Path, name: str) -> None:
+    store.save(tmp_path / "x", *saved(name))
+    assert Selector.load(tmp_path / "x").pending is not None
