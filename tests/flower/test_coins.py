@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import itertools
+import math
 import secrets
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +27,9 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from fedcohort import flower
 from fedcohort.flower import wire
 
+ROOT = Path(__file__).parents[2]
 LEVEL = 1e-6
-N, HELD, K, ROUNDS = 60, 2, 30, 40
+N, HELD, K, ROUNDS = 60, 2, 30, 16
 RATE = K / (N * HELD)
 SAMPLING = f"fedsampling:K={K},mechanism=exact"
 MODEL = wire.to_record({"theta": np.zeros(1)})
@@ -81,12 +86,14 @@ class Watching(flower.InProcessGrid):
         return reply
 
 
-def updates(app: flower.CohortClientApp, **options: Any) -> tuple[Any, np.ndarray]:
+def updates(
+    app: flower.CohortClientApp, rounds: int = ROUNDS, **options: Any
+) -> tuple[Any, np.ndarray]:
     """(rounds, clients) every update of a run without a seed, and the last model."""
     grid = Watching(app, N, raises=True)
     strategy = flower.CohortStrategy(SAMPLING, clients=N, **options)
-    result = strategy.start(grid, MODEL, num_rounds=ROUNDS)
-    sent = np.array([[grid.seen[t, c] for c in range(N)] for t in range(ROUNDS)])
+    result = strategy.start(grid, MODEL, num_rounds=rounds)
+    sent = np.array([[grid.seen[t, c] for c in range(N)] for t in range(rounds)])
     return float(result.arrays["theta"].numpy().item()), sent
 
 
@@ -104,8 +111,8 @@ def test_what_is_sent_is_the_sum_over_one_draw(app: Any) -> None:
         assert tail(drawn, ROUNDS * N, RATE) > LEVEL
     assert tail(int((sent == 3).sum()), ROUNDS * N, RATE**2) > LEVEL  # and independently
     assert tail(int((sent == 0).sum()), ROUNDS * N, (1 - RATE) ** 2) > LEVEL
-    again = (sent[1:] == 0) & (sent[:-1] == 0)
-    assert tail(int(again.sum()), again.size, (1 - RATE) ** 4) > LEVEL / 1e3  # afresh every round
+    again = (sent[::2] == 0) & (sent[1::2] == 0)
+    assert tail(int(again.sum()), again.size, (1 - RATE) ** 4) > LEVEL  # afresh every round
 
 
 def test_a_count_that_comes_from_another_draw_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +306,7 @@ def test_a_seed_reaches_simulated_clients_only(caplog: pytest.LogCaptureFixture)
     runs = {}
     for simulated in (True, False):
         runs[simulated] = [
-            updates(by_object(simulated=simulated), seed=5)[1].tolist() for _ in range(2)
+            updates(by_object(simulated=simulated), 2, seed=5)[1].tolist() for _ in range(2)
         ]
         assert ("the seed repeats cohorts, not training: 60 of 60" in caplog.text) != simulated
     assert runs[True][0] == runs[True][1]
@@ -352,3 +359,40 @@ def test_who_does_not_tell_its_size_does_not_train_on_a_share_in_the_open() -> N
     agreed = ClientPolicy(answers={"loss"}, updates_in_plain=True)
     grid = flower.InProcessGrid(of_size(100, policy=agreed), 1, raises=True)
     sent_to(grid, "train", **{wire.DATA_RATE: 0.5})
+
+
+# -- what single updates tell, with consent --------------------------------------------------
+
+
+def size_leak() -> Any:
+    spec = importlib.util.spec_from_file_location("size_leak", ROOT / "benchmarks/size_leak.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_figures_of_the_page_are_those_of_the_command() -> None:
+    leak, page = size_leak(), (ROOT / "docs/privacy.md").read_text(encoding="utf-8")
+    for size in (10, 30, 100):
+        best = leak.BEST / size
+        rates = (leak.HONEST, best, max(best, leak.LOWEST))
+        cells = " | ".join(f"{leak.rounds_to_know(size, rate):,}" for rate in rates)
+        assert f"| {size} | {cells} | 2, exactly |" in page
+
+
+def test_how_likely_a_size_is_known_is_counted_over_all_that_can_happen() -> None:
+    leak, size, rate, rounds = size_leak(), 2, 0.4, 6
+    chance, known = (1 - rate) ** size, 0.0
+    for seen in itertools.product([0, 1], repeat=rounds):
+        zeros = sum(seen)
+        share = min(max(zeros / rounds, 0.5 / rounds), 1 - 0.5 / rounds)
+        guess = max(1, round(math.log(share) / math.log(1 - rate)))
+        known += chance**zeros * (1 - chance) ** (rounds - zeros) * (guess == size)
+    assert leak.share_known(size, rounds, rate) == pytest.approx(known)
+    assert 0 < known < 1
+
+
+def test_a_sum_and_a_mean_tell_a_size_exactly_hence_the_consent() -> None:
+    assert size_leak().divided(137) == (2, pytest.approx(137))
