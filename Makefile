@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean
+.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ test: $(VENV)/.installed-dev  ## every test but the slow ones and those that sta
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m flower tests/flower
+
+hostile: $(VENV)/.installed-dev  ## attacks of one client, and what becomes of them: a table
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m helpers.attacks
 
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity'

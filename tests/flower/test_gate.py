@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from fedcohort.server import history
 from fedcohort.server.gate import Fault
 
 pytest.importorskip("flwr")
-from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.app import Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod
 from flwr.serverapp.strategy import (
@@ -30,40 +29,28 @@ from fedcohort import flower
 from fedcohort.flower import wire
 from fedcohort.flower.exchange import Node
 from fedcohort.flower.suspects import Suspects
-from helpers.flower_play import QUICK, ROUNDS, WORK, Hostile, N, app, play, silent, task
+from helpers.attacks import evaluating
+from helpers.flower_play import QUICK, ROUNDS, N, app, play, silent, task
+from helpers.lies import (
+    Jammed,
+    Killed,
+    Lying,
+    Twice,
+    answer,
+    kills,
+    metrics,
+    nothing,
+    reading,
+    unreadable,
+    update,
+)
 from helpers.scripted import Scripted
 
 # -- whatever goes wrong in reading ------------------------------------------------------------
 
 
-class Poison(RecordDict):
-    """Content that nobody can look at."""
-
-    def items(self):
-        raise IndexError("tuple index out of range")
-
-
-def poisoned(message: Message, reply: Message) -> Message:
-    reply.__dict__["_content"] = Poison()
-    return reply
-
-
-class Answers(Hostile):
-    """The liar lies in answers to questions of one kind as well, or only there."""
-
-    def __init__(self, lie, kinds: tuple[str, ...]) -> None:
-        super().__init__(lie)
-        self.kinds = kinds
-
-    def deliver(self, message: Message) -> Message | None:
-        reply = super(Hostile, self).deliver(message)
-        mine = self.partition[message.metadata.dst_node_id] == self.liar
-        kind = wire.config_of(message).get(wire.SIGNAL, message.metadata.message_type)
-        return self.lie(message, reply) if mine and kind in self.kinds and reply else reply
-
-
 def test_a_report_that_makes_any_reader_fail_is_a_fault_of_its_sender() -> None:
-    strategy, theta = play(Hostile(poisoned))
+    strategy, theta = play(Lying(unreadable))
     assert strategy.gate.by_client[2, Fault.UNREADABLE] == ROUNDS
     assert "IndexError('tuple index out of range')" in strategy.gate.quote()
     assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * ROUNDS
@@ -73,25 +60,11 @@ def test_a_report_that_makes_any_reader_fail_is_a_fault_of_its_sender() -> None:
 @pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
 @pytest.mark.parametrize("kind", [wire.HELLO, "loss", "train"])
 def test_so_it_is_in_every_exchange(kind: str) -> None:
-    grid = Answers(poisoned, (kind,))
+    grid = Lying(unreadable, [kind])
     strategy, theta = play(grid, "pow-d:m=3,d=7", clients=N - 1, quorum=0.0)
     assert strategy.gate.counts[Fault.UNREADABLE] > 0
     assert strategy.void == 0
     assert np.isfinite(theta).all()
-
-
-class Jammed(flower.InProcessGrid):
-    """Flower itself fails on the answer of one client, where that is among those it reads."""
-
-    def pull_messages(self, message_ids):
-        names = list(message_ids)
-        if any(self.bad(self._replies[name]) for name in names if name in self._replies):
-            raise ValueError("Object not found")
-        return super().pull_messages(names)
-
-    def bad(self, reply: Message) -> bool:
-        train = reply.metadata.message_type == "train"
-        return train and self.partition[reply.metadata.src_node_id] == 2
 
 
 def test_an_answer_on_which_flower_fails_is_lost_alone() -> None:
@@ -109,49 +82,6 @@ def test_where_nothing_can_be_read_no_client_is_to_blame() -> None:
 
     with pytest.raises(OSError, match="the SuperLink is gone"):
         play(Down(app(), N))
-
-
-def answer(name: str, row: np.ndarray):
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content[wire.ANSWER] = wire.to_record({name: row})
-        return reply
-
-    return lie
-
-
-class Labelled:
-    """A client that has labels, of which the usual ones have none."""
-
-    label_counts = np.array([3, 5])
-
-    def __init__(self, context) -> None:
-        honest = flower.task_client(task(), WORK)(context)
-        self.size, self.loss, self.update = honest.size, honest.loss, honest.update
-
-
-BAD_ANSWERS = {
-    "pow-d:m=3,d=8": ("loss", [np.zeros(5), np.array(1e300), np.array(True), np.array(np.inf)]),
-    "optimal:m=3": ("update_norm", [np.array(-1.0), np.zeros((1, 1)), np.array(1e30)]),
-    "static-uniform:m=3": (
-        "label_histogram",
-        [np.full(2, 0.5), np.full(2, -1), np.full(2, 1e300), np.zeros((2, 2)), np.zeros(0)],
-    ),
-}
-
-
-@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
-@pytest.mark.parametrize(
-    ("scheme", "name", "row"),
-    [(scheme, name, row) for scheme, (name, rows) in BAD_ANSWERS.items() for row in rows],
-)
-def test_every_answer_must_be_as_its_signal_declares(scheme, name, row) -> None:
-    grid = Answers(answer(name, row), (name,))
-    grid.apps = dict.fromkeys(grid.apps, flower.client_app(Labelled))
-    strategy, theta = play(grid, scheme, quorum=0.0)
-    faults = {Fault.WRONG_SHAPE, Fault.OUT_OF_RANGE, Fault.NOT_FINITE, Fault.WRONG_TYPE}
-    assert any(strategy.gate.by_client[2, fault] for fault in faults)
-    assert {who for who, _ in strategy.gate.by_client} == {2}  # and nobody else's
-    assert np.isfinite(theta).all()
 
 
 def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
@@ -176,7 +106,7 @@ def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
 
     Listening.State = Seen
     scheme = Listening(tuple(range(N)), (1 / N,) * N)
-    strategy, _ = play(Hostile(answer("loss", np.zeros(3)), liar=0), scheme, quorum=0.0, rounds=2)
+    strategy, _ = play(Lying(answer("loss", np.zeros(3)), liars=[0]), scheme, quorum=0.0, rounds=2)
     assert strategy.session.state.scheme.shapes == ((N - 1,), (N - 1,))
     assert strategy.gate.by_client == {(0, Fault.WRONG_SHAPE): 2}
 
@@ -184,69 +114,22 @@ def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
 # -- metrics -----------------------------------------------------------------------------------
 
 
-def evaluating(lie=lambda message, reply: reply, liar: int = 2) -> Answers:
-    clients = app()
-
-    @clients.evaluate()
-    def evaluate(message: Message, context) -> Message:
-        return Message(RecordDict({"metrics": MetricRecord({"loss": 1.0})}), reply_to=message)
-
-    grid = Answers(lie, ("evaluate",))
-    grid.apps = dict.fromkeys(grid.apps, clients)
-    return grid
-
-
-def metrics(**told):
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content["metrics"] = MetricRecord(told)
-        return reply
-
-    return lie
-
-
-def sender(message: Message, reply: Message) -> Message:
-    reply.metadata.__dict__["_src_node_id"] = 12345
-    return reply
-
-
-BAD_METRICS = {
-    "NaN": (metrics(loss=float("nan")), Fault.NOT_FINITE),
-    "infinity": (metrics(loss=float("inf")), Fault.NOT_FINITE),
-    "1e308": (metrics(loss=1e308), Fault.NOT_FINITE),
-    "8 MB": (metrics(loss=[0.0] * 1_000_000), Fault.TOO_LARGE),
-    "arrays": (answer("loss", np.zeros(2)), None),
-    "more arrays": (
-        lambda m, r: Message(RecordDict({"x": ArrayRecord({"x": Array(np.zeros(2))})}), reply_to=m),
-        Fault.WRONG_KEYS,
-    ),
-    "in another's name": (sender, Fault.NOT_ASKED),
-    "unreadable": (poisoned, Fault.UNREADABLE),
-}
-
-
-@pytest.mark.parametrize("name", BAD_METRICS)
-def test_metrics_of_an_evaluation_pass_the_gate(name: str, tmp_path) -> None:
-    lie, fault = BAD_METRICS[name]
-    strategy = flower.CohortStrategy(
-        "full", clients=N, seed=3, limits=QUICK, evaluate="everyone", folder=tmp_path
-    )
-    result = strategy.start(evaluating(lie), flower.first_model(task(), 3), num_rounds=2)
-    told = result.evaluate_metrics_clientapp
-    assert [told[number]["loss"] for number in (1, 2)] == [pytest.approx(1.0)] * 2
-    assert fault is None or strategy.gate.counts[fault] == 2
+def test_what_clients_say_of_an_evaluation_is_averaged_without_what_is_no_number() -> None:
+    lie = metrics(loss=float("nan"), accuracy=0.5)  # an honest client may have such a metric
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, evaluate="everyone")
+    grid = Lying(lie, ["evaluate"], client=evaluating())
+    told = strategy.start(grid, flower.first_model(task(), 3), num_rounds=2)
+    for number in (1, 2):
+        assert told.evaluate_metrics_clientapp[number]["loss"] == pytest.approx(1.0)
+        assert told.evaluate_metrics_clientapp[number]["accuracy"] == 0.5
+    assert strategy.gate.counts == {Fault.NOT_FINITE: 2}
 
 
 def test_answers_to_an_evaluation_count_once() -> None:
-    class Twice(Answers):
-        def send_and_receive(self, messages, *, timeout=None):
-            replies = list(super().send_and_receive(messages, timeout=timeout))
-            return [*replies, *copy.deepcopy(replies)]
-
-    grid = evaluating()
-    grid.__class__ = Twice
     strategy = flower.CohortStrategy("full", clients=N, seed=3, evaluate="everyone")
-    strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
+    told = strategy.start(Twice(evaluating(), N), flower.first_model(task(), 3), num_rounds=1)
     assert strategy.gate.counts[Fault.TWICE] == 3 * N  # who are you, training, evaluation
+    assert told.evaluate_metrics_clientapp[1]["loss"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("value", [1e308, 2**63 - 1, float("nan")])
@@ -254,7 +137,7 @@ def test_huge_or_odd_metrics_of_training_reach_neither_mean_nor_disk(
     value: float, tmp_path
 ) -> None:
     strategy = flower.CohortStrategy("full", clients=N, seed=3, folder=tmp_path)
-    grid = Hostile(metrics(loss=value, **{"a\nb": 1.0}))
+    grid = Lying(metrics(loss=value, **{"a\nb": 1.0}))
     result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
     assert not {"loss", "a\nb"} & set(result.train_metrics_clientapp[1])
     assert history.read(tmp_path)[1][0].metrics == {}
@@ -267,7 +150,7 @@ def test_to_evaluate_without_a_function_is_told_before_the_first_round(who: str)
 
 
 def test_some_without_an_evaluate_function_are_a_warning(caplog) -> None:
-    grid = evaluating()
+    grid = flower.InProcessGrid(evaluating(), N)
     grid.apps[next(iter(grid.apps))] = app()
     strategy, _ = play(grid, evaluate="everyone", rounds=1)
     assert "1 of 8 have none" in caplog.text
@@ -289,21 +172,15 @@ def test_nobody_who_evaluates_is_told_where_nobody_was_asked_before(caplog) -> N
 
 
 def test_a_void_round_is_a_warning(caplog) -> None:
-    lies = Hostile(lambda m, r: Message(RecordDict(), reply_to=m))
-    lies.partition = dict.fromkeys(lies.partition, 2)  # all of them
     with pytest.raises(TooFewClients, match=r"All 2 rounds failed") as caught:
-        play(lies, rounds=2)
+        play(Lying(nothing, liars=range(N)), rounds=2)
     assert "round 1 is void, the model stays: 0 % of the draws were answered" in caplog.text
     assert "must have exactly [\"'arrays' or 'update'\"], not []" in caplog.text
     assert "wrong_keys" in str(caught.value)
 
 
 def test_wrong_keys_are_told_with_the_expected_ones(caplog) -> None:
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content[wire.CHANGE] = wire.to_record({"weights": np.zeros(2)})
-        return reply
-
-    play(Hostile(lie), rounds=1)
+    play(Lying(update(weights=np.zeros(2))), rounds=1)
     assert "of 2: wrong_keys: must have exactly ['theta'], not ['weights']" in caplog.text
 
 
@@ -343,25 +220,12 @@ def test_a_misfit_of_nodes_that_are_known_by_name_is_told_before_the_first_round
 # -- clients that end a round ------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """The process ends here, and nothing is cleaned up."""
-
-
-def kills(message: Message, reply: Message) -> Message:
-    class Kills(RecordDict):
-        def items(self):
-            raise Killed
-
-    reply.__dict__["_content"] = Kills()
-    return reply
-
-
 @pytest.mark.parametrize(
     ("kind", "scheme"), [("train", "full"), ("loss", "pow-d:m=7,d=8"), (wire.HELLO, "full")]
 )
 def test_a_client_that_ended_a_round_is_left_out_of_it(kind: str, scheme: str, tmp_path) -> None:
     """Every second server plays a round without it; the others end in the next one."""
-    grid = Answers(kills, (kind,))
+    grid = Lying(kills, [kind])
     settings = {"folder": tmp_path, "clients": N - 1}
     for number in (1, 2, 3):
         with pytest.raises(Killed):
@@ -375,12 +239,7 @@ def test_a_client_that_ended_a_round_is_left_out_of_it(kind: str, scheme: str, t
 
 
 def test_two_clients_that_end_a_round_are_both_left_out_of_it(tmp_path) -> None:
-    class Both(Answers):
-        def deliver(self, message: Message) -> Message | None:
-            self.liar = 2 if self.partition[message.metadata.dst_node_id] == 2 else 5
-            return super().deliver(message)
-
-    grid = Both(kills, ("train",))
+    grid = Lying(kills, liars=(2, 5))
     for _ in range(2):
         with pytest.raises(Killed):
             play(grid, "full", rounds=1, folder=tmp_path)
@@ -389,16 +248,8 @@ def test_two_clients_that_end_a_round_are_both_left_out_of_it(tmp_path) -> None:
 
 
 def test_whoever_ends_a_run_by_hand_blames_nobody(tmp_path) -> None:
-    def stops(message: Message, reply: Message) -> Message:
-        class Stops(RecordDict):
-            def items(self):
-                raise KeyboardInterrupt
-
-        reply.__dict__["_content"] = Stops()
-        return reply
-
     with pytest.raises(KeyboardInterrupt):
-        play(Hostile(stops), rounds=1, folder=tmp_path)
+        play(Lying(reading(KeyboardInterrupt())), rounds=1, folder=tmp_path)
     strategy, _ = play(flower.InProcessGrid(app(), N), rounds=1, folder=tmp_path)
     assert len(strategy.cohorts[0]) == N
 

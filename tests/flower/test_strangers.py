@@ -7,78 +7,13 @@ import pytest
 
 import fedcohort
 from fedcohort.core.errors import BadInput
-from fedcohort.server.gate import Fault
 
 pytest.importorskip("flwr")
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message
+from flwr.app import ConfigRecord, Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
-from helpers.flower_play import QUICK, Coming, Hostile, N, app, play
-
-
-def listened(row: np.ndarray):
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content[wire.ANSWER] = wire.to_record({"loss": row})
-        return reply
-
-    return lie
-
-
-@pytest.mark.parametrize("row", [np.zeros(2), np.zeros(1), np.zeros(0), np.array(np.nan)])
-def test_a_listened_signal_of_another_shape_is_one_bad_report(row, tmp_path) -> None:
-    name = "rpow-d:m=4,d=8"
-    for _ in range(2):  # and so it is after a restart
-        strategy, theta = play(Hostile(listened(row)), name, quorum=0.0, folder=tmp_path)
-        assert np.isfinite(theta).all()
-    fresh, _ = play(Hostile(listened(row)), name, quorum=0.0)
-    assert fresh.gate.counts[Fault.WRONG_SHAPE] + fresh.gate.counts[Fault.NOT_FINITE] > 0
-    assert strategy.cohorts == []  # the run was over
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.int32])
-def test_the_smallest_integer_is_not_believed(kind) -> None:
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content[wire.CHANGE] = wire.to_record({"theta": np.full(2, np.iinfo(kind).min, kind)})
-        return reply
-
-    strategy, theta = play(Hostile(lie), "full")
-    assert np.abs(theta).max() < 10
-    assert strategy.gate.counts[Fault.OUT_OF_RANGE] > 0
-
-
-def npy(header: str) -> Array:
-    text = header.encode()
-    data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 16
-    return Array("<f8", (2,), "numpy.ndarray", data)
-
-
-HEADERS = {
-    "empty descr": "{'descr': (), 'fortran_order': False, 'shape': (2,)}",
-    "deep": "{'descr':'<f8','fortran_order':False,'shape':(" + "-" * 5000 + "1,)}",
-    "open": "[" * 9000,
-}
-
-
-@pytest.mark.parametrize("name", HEADERS)
-def test_a_crafted_header_is_one_bad_report(name: str) -> None:
-    def lie(message: Message, reply: Message) -> Message:
-        reply.content[wire.CHANGE] = ArrayRecord({"theta": npy(HEADERS[name])})
-        return reply
-
-    strategy, theta = play(Hostile(lie), "full")
-    assert np.isfinite(theta).all()
-    assert strategy.gate.counts[Fault.WRONG_TYPE] > 0
-
-
-def test_a_key_of_another_type_locks_nobody_out() -> None:
-    def config(number: int):
-        return {"client-key": "x"} if number == 3 else {}
-
-    for _ in range(4):  # node ids are random: any order
-        grid = flower.InProcessGrid(app(), N, node_config=config)
-        strategy, _ = play(grid, "full", clients=N - 1)
-        assert strategy.session.state.federation.ids == tuple(i for i in range(N) if i != 3)
+from helpers.flower_play import QUICK, Coming, N, app, play
 
 
 def test_two_silent_candidates_do_not_end_the_run() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -21,10 +19,7 @@ from fedcohort.simulation import LocalWork, Quadratic
 
 pytest.importorskip("flwr")
 from flwr.app import (
-    Array,
-    ArrayRecord,
     ConfigRecord,
-    Error,
     Message,
     MetricRecord,
     RecordDict,
@@ -45,109 +40,8 @@ from helpers.flower_play import (
     play,
     task,
 )
+from helpers.lies import Twice
 from helpers.scripted import Scripted
-
-
-def theta_of(reply: Message) -> np.ndarray:
-    return reply.content["update"]["theta"].numpy()
-
-
-def with_update(**arrays: Array | np.ndarray):
-    """A lie: other arrays in the reply."""
-
-    def lie(message: Message, reply: Message) -> Message:
-        record = {k: v if isinstance(v, Array) else Array(np.asarray(v)) for k, v in arrays.items()}
-        reply.content["update"] = ArrayRecord(record)
-        return reply
-
-    return lie
-
-
-def changed(**metadata: object):
-    def lie(message: Message, reply: Message) -> Message:
-        for name, value in metadata.items():
-            reply.metadata.__dict__[f"_{name}"] = value
-        return reply
-
-    return lie
-
-
-def more_records(message: Message, reply: Message) -> Message:
-    reply.content["more"] = ArrayRecord({"x": Array(np.zeros(2))})
-    return reply
-
-
-def both_records(message: Message, reply: Message) -> Message:
-    reply.content["arrays"] = reply.content["update"]
-    return reply
-
-
-def no_records(message: Message, reply: Message) -> Message:
-    return Message(RecordDict(), reply_to=message)
-
-
-def many_metrics(message: Message, reply: Message) -> Message:
-    reply.content["metrics"] = MetricRecord({"long": [0.0] * 2_000_000})
-    return reply
-
-
-def long_text(message: Message, reply: Message) -> Message:
-    reply.content["config"] = ConfigRecord({"text": "x" * 10_000_000})
-    return reply
-
-
-def gone(message: Message, reply: Message) -> Message:
-    out = Message(Error(5, "node unavailable"), reply_to=message)
-    out.metadata.__dict__["_src_node_id"] = 1  # the SuperLink signs for a dead node
-    return out
-
-
-NPY = Array(np.zeros(2))
-BOMB = Array("float64", (10**9,), "numpy.ndarray", NPY.data.replace(b"(2,), }", b"(9999999,)}"))
-LIES = {
-    "raises": (lambda m, r: Message(Error(2, "oh"), reply_to=m), Fault.FAILED),
-    "is gone": (gone, Fault.FAILED),
-    "is silent": (lambda m, r: None, Fault.MISSING),
-    "NaN": (with_update(theta=np.array([np.nan, 0])), Fault.NOT_FINITE),
-    "infinity": (with_update(theta=np.array([np.inf, 0])), Fault.NOT_FINITE),
-    "1e30": (with_update(theta=np.array([1e30, 0])), Fault.OUT_OF_RANGE),
-    "-1e30": (with_update(theta=np.array([-1e30, 0])), Fault.OUT_OF_RANGE),
-    "wrong shape": (with_update(theta=np.zeros(3)), Fault.WRONG_SHAPE),
-    "scalar": (with_update(theta=np.array(1.0)), Fault.WRONG_SHAPE),
-    "text": (with_update(theta=np.array(["a", "b"])), Fault.WRONG_TYPE),
-    "complex": (with_update(theta=np.array([1j, 0])), Fault.WRONG_TYPE),
-    "garbage": (
-        with_update(theta=Array("float64", (2,), "numpy.ndarray", b"\x93NUMPY garbage")),
-        Fault.WRONG_TYPE,
-    ),
-    "a bomb": (with_update(theta=BOMB), Fault.WRONG_TYPE),
-    "another format": (
-        with_update(theta=Array("float64", (2,), "pickle", b"cos\nsystem\n.")),
-        Fault.WRONG_TYPE,
-    ),
-    "extra key": (with_update(theta=np.zeros(2), more=np.zeros(2)), Fault.WRONG_KEYS),
-    "other key": (with_update(weights=np.zeros(2)), Fault.WRONG_KEYS),
-    "extra record": (more_records, Fault.WRONG_KEYS),
-    "both records": (both_records, Fault.WRONG_KEYS),
-    "nothing": (no_records, Fault.WRONG_KEYS),
-    "10 MB": (with_update(theta=np.zeros(1_250_000)), Fault.TOO_LARGE),
-    "16 MB of metrics": (many_metrics, Fault.TOO_LARGE),
-    "10 MB of text": (long_text, Fault.TOO_LARGE),
-    "another round": (changed(group_id="77"), Fault.OTHER_ROUND),
-    "in another's name": (changed(src_node_id=12345), Fault.NOT_ASKED),
-    "to a question never asked": (changed(reply_to_message_id="message-0"), Fault.NOT_ASKED),
-}
-
-
-@pytest.mark.parametrize("name", LIES)
-def test_a_bad_report_is_rejected_and_counted_and_the_round_goes_on(name: str) -> None:
-    lie, fault = LIES[name]
-    strategy, theta = play(Hostile(lie))
-    assert strategy.gate.counts[fault] == ROUNDS
-    assert np.isfinite(theta).all()
-    assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * ROUNDS
-    assert all(2 not in cohort.clients for cohort in strategy.cohorts)
-    assert strategy.void == 0
 
 
 def test_an_extra_metric_ends_nothing() -> None:
@@ -158,18 +52,6 @@ def test_an_extra_metric_ends_nothing() -> None:
     strategy, _ = play(Hostile(lie))
     assert [len(cohort) for cohort in strategy.cohorts] == [N] * ROUNDS
     assert not strategy.gate.counts
-
-
-class Twice(flower.InProcessGrid):
-    """Every answer comes twice, and once more in the next exchange."""
-
-    last: Iterable[Message] = ()
-
-    def send_and_receive(self, messages, *, timeout=None):
-        replies = list(super().send_and_receive(messages, timeout=timeout))
-        out = [*replies, *copy.deepcopy(replies), *self.last]
-        self.last = copy.deepcopy(replies)
-        return out
 
 
 def test_answers_that_come_twice_or_late_count_once() -> None:
