@@ -8,18 +8,24 @@ from __future__ import annotations
 from typing import Any
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
+from fedcohort.algorithms.feddyn import FedDyn
 from fedcohort.algorithms.fedprox import FedProx
+from fedcohort.algorithms.ifca import IFCA
+from fedcohort.algorithms.scaffold import Scaffold
 from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.registry import Kind
 
 __all__ = [
     "ALGORITHMS",
+    "IFCA",
     "Algorithm",
+    "FedDyn",
     "FedProx",
     "LocalRule",
     "LocalSgd",
     "Payload",
     "Rows",
+    "Scaffold",
     "Vectors",
     "algorithm",
 ]

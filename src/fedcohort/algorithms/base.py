@@ -5,16 +5,23 @@ every trainer implements, and afterwards says what goes back beside the update::
 
     rule      what to train with: step size, proximal term, a drift added to every gradient
     report    after training: payloads for the server, and what the client remembers
-    step      on the server, after the round: what it makes of the payloads
+    received  on the server: what is added up of the reports that came
+    step      on the server, after the round: what it makes of the sums
+    direct    on the server: where the step of the optimiser goes
 
 A *payload* has a role. An ``estimate`` is weighed like the update, by omega: its sum estimates
 sum_i p_i x_i. A ``tally`` is counted by importance p, once for every client whose memory changed,
 so that the server's sum stays exactly the sum over the clients whatever the cohort. A vector of
-the server that is named like a tally is its running sum, without a line of yours.
+the server that is named like a tally is its running sum, without a line of yours. A ``note`` is
+not added up; `received` reads it.
 
 What a client remembers is *proposed* with its update and kept only once the server has said that
 the round counted; see `fedcohort.server.rounds`. So a lost report, a void round or a crash leaves
 client and server in agreement.
+
+An algorithm may have several *models*: all go down, a client takes the one with the lowest loss on
+its data, and whatever it is asked in that round is about that one. The optimiser steps them side by
+side, as one long vector.
 """
 
 from __future__ import annotations
@@ -36,13 +43,19 @@ Rows = Mapping[str, Array]
 """Named tables (k, d), one row per client."""
 Vectors = Mapping[str, Floats]
 """Named vectors (d,) of the server."""
+MODEL = "model"
+"""What a row is called that says which of several models a client took."""
 
 
 class Payload(NamedTuple):
-    """What goes up beside the update: a vector (d,) per client, and how it is counted."""
+    """What is told beside the update: a vector per client, and how it is counted."""
 
     name: str
-    role: Literal["estimate", "tally"]
+    role: Literal["estimate", "tally", "note"]
+    length: int | None = None
+    """Of the vector; None for d, as the model."""
+    sent: bool = True
+    """Whether it goes up: not where `Algorithm.received` finds it from the update."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +76,44 @@ class Algorithm(Checked, ABC):
     Class attributes
     ----------------
     keeps_server
-        Vectors (d,) of the server, sent down with the model; zero before the first round.
+        Vectors (d,) of the server; zero before the first round.
+    sends
+        Which of them go down with the model; None for all.
     keeps_client
         Vectors (d,) that every client remembers; zero before it first trains.
     payloads
-        What goes up beside the update.
+        What goes up beside the update, and what else is added up.
+    needs_rows
+        Whether the server must see the update of each client: then neither a secure sum nor a
+        scheme whose clients send sums over their samples will do.
     """
 
     name: ClassVar[str]
     keeps_server: ClassVar[tuple[str, ...]] = ()
+    sends: ClassVar[tuple[str, ...] | None] = None
     keeps_client: ClassVar[tuple[str, ...]] = ()
     payloads: ClassVar[tuple[Payload, ...]] = ()
+    needs_rows: ClassVar[bool] = False
+
+    @property
+    def models(self) -> int:
+        """How many models there are; a client trains the one with the lowest loss on its data."""
+        return 1
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Quantities (d,) of a client, at the model it takes, that `report` is given as rows."""
+        return ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the models beside the first, which are vectors of the server."""
+        return tuple(f"{MODEL}-{number}" for number in range(1, self.models))
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """Vectors (d,) of the server that go down with the model."""
+        return (*(self.keeps_server if self.sends is None else self.sends), *self.others)
 
     @property
     def stateful(self) -> bool:
@@ -89,12 +129,22 @@ class Algorithm(Checked, ABC):
     @property
     def disclosures(self) -> list[Disclosure]:
         """What the server learns of a client beside its update, told before it happens."""
-        says = f"what '{self.name}' made of the local data, one number per parameter"
-        return [Disclosure(payload.name, "every round", says) for payload in self.payloads]
+        says = f"what '{self.name}' made of the local data"
+        much = {None: "one number per parameter", 1: "one number"}
+        return [
+            Disclosure(each.name, "every round", f"{says}, {much.get(each.length, each.length)}")
+            for each in self.payloads
+            if each.sent
+        ]
 
-    def start(self, dimension: int) -> dict[str, Floats]:
-        """What the server knows before the first round."""
-        return {name: np.zeros(dimension) for name in self.keeps_server}
+    def up(self, dimension: int) -> dict[str, tuple[int]]:
+        """The shape of each payload that goes up, for models of that dimension."""
+        return {p.name: (p.length or dimension,) for p in self.payloads if p.sent}
+
+    def start(self, theta: Floats, rng: np.random.Generator) -> dict[str, Floats]:
+        """What the server knows before the first round; the models all begin with the first."""
+        kept = {name: np.zeros_like(theta) for name in self.keeps_server}
+        return kept | {name: theta.copy() for name in self.others}
 
     def rule(self, work: LocalWork, server: Vectors, kept: Rows) -> LocalRule:
         """What these clients train with; ``kept`` has a row (k, d) for every name they keep.
@@ -109,13 +159,32 @@ class Algorithm(Checked, ABC):
         """After training: the payloads, and what the clients propose to remember.
 
         ``work`` is that of the rule, ``updates`` (k, d), ``steps`` (k,) how many steps each client
-        made, at least one.
+        made, at least one. ``kept`` has the quantities that the algorithm `needs`, too, and, with
+        several models, which one each client took: ``"model"`` (k, 1).
         """
         return {}, {}
 
+    def width(self, dimension: int) -> int:
+        """The length of the rows that `received` hands to the aggregator."""
+        return dimension
+
+    def received(self, updates: Array, payloads: Rows) -> tuple[Array, Rows]:
+        """On the server: the rows (b, width) to be aggregated, and those to be summed by role.
+
+        By default the updates (b, d), and the payloads as they came.
+        """
+        return updates, payloads
+
     def step(self, server: Vectors, sums: Vectors) -> dict[str, Floats]:
-        """What the server knows after a round; ``sums`` has one vector per payload."""
+        """What the server knows after a round; ``sums`` has a vector for each payload but notes."""
         return dict(server) | {name: server[name] + sums[name] for name in self.tallies}
+
+    def direct(self, direction: Floats, server: Vectors) -> Floats:
+        """Where the optimiser is to step, (models d,), from what was aggregated, (width,).
+
+        ``server`` is what `step` made of it.
+        """
+        return direction
 
 
 def reported(
@@ -133,7 +202,8 @@ def reported(
     moved = np.flatnonzero(steps)
     some = {name: rows[moved] for name, rows in kept.items()}
     told = algorithm.report(work, server, some, updates[moved], steps[moved])
-    payloads = {payload.name: np.zeros(updates.shape) for payload in algorithm.payloads}
+    lengths = algorithm.up(updates.shape[1])
+    payloads = {name: np.zeros((len(updates), *shape)) for name, shape in lengths.items()}
     proposals = {name: np.array(kept[name]) for name in algorithm.keeps_client}
     for what, found, places in zip(
         ("payloads", "keeps_client"), told, (payloads, proposals), strict=True
@@ -144,10 +214,10 @@ def reported(
                 f"{sorted(places)}; got {sorted(found)}."
             )
         for name, rows in found.items():
-            if np.shape(rows) != (len(moved), updates.shape[1]):
+            if np.shape(rows) != (len(moved), *places[name].shape[1:]):
                 raise BadInput(
                     f"{type(algorithm).__name__}.report() must give a vector per client for "
-                    f"'{name}': {(len(moved), updates.shape[1])}; got {np.shape(rows)}."
+                    f"'{name}': {(len(moved), *places[name].shape[1:])}; got {np.shape(rows)}."
                 )
             places[name][moved] = rows
     return payloads, proposals
@@ -159,6 +229,6 @@ def weighed_by_samples(
     """Estimates times the samples that took part, where answers count per sample, as updates do."""
     roles = {payload.name: payload.role for payload in algorithm.payloads}
     return {
-        name: rows if numbers is None or roles[name] == "tally" else rows * numbers[:, None]
+        name: rows * numbers[:, None] if numbers is not None and roles[name] == "estimate" else rows
         for name, rows in payloads.items()
     }

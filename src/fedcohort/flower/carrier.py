@@ -72,14 +72,10 @@ class FlowerCarrier(Carrier):
             for signal in session.setup.scheme.listens
             if signal != UPDATE
         }
-        algorithm, kept = session.setup.algorithm, session.state.algorithm
+        algorithm = session.setup.algorithm
         self.algorithm = word_of(algorithm)
-        self.payloads_form = Form(
-            {payload.name: (session.layout.dimension,) for payload in algorithm.payloads},
-            -LARGEST,
-            LARGEST,
-        )
-        self._vectors = wire.to_record(kept) if kept else None
+        self.payloads_form = Form(algorithm.up(session.layout.dimension), -LARGEST, LARGEST)
+        self._vectors = session.vectors()
         self._questioned = any(signal.needs_model for signal in session.setup.scheme.asks)
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
         self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
@@ -196,8 +192,7 @@ class FlowerCarrier(Carrier):
             out = RecordDict({wire.CONFIG: ConfigRecord({**config, **more})})
             if model and client not in self._holders:
                 out[wire.ARRAYS] = session.sent
-                if self._vectors is not None:
-                    out[wire.VECTORS] = self._vectors
+                out.update(self._vectors)
                 self._models += 1
             return out
 
@@ -232,7 +227,7 @@ class FlowerCarrier(Carrier):
     def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
         session, layout = self.session, self.session.layout
-        more = vector_bytes(self.payloads_form.shapes, layout.dimension)
+        more = vector_bytes(session.setup.algorithm.up(layout.dimension).values())
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)

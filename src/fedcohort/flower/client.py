@@ -116,6 +116,9 @@ class CohortClientApp(ClientApp):
         toss(message, context, self.policy, self.simulated)
         keep_model(message, context)
         if message.metadata.message_type != wire.TRAIN:
+            if message.metadata.message_type == wire.EVALUATE and wire.VECTORS in message.content:
+                best = self._asked(message, context).model  # of several models
+                message.content[wire.ARRAYS] = wire.to_record(best)
             return super().__call__(message, context)
         if wire.ALGORITHM in (config := wire.config_of(message)):
             self.algorithm(config)  # also of a client that nobody greeted
@@ -175,7 +178,10 @@ class CohortClientApp(ClientApp):
         told: Model = {}
         key = self.key(context)
         client = self._asked(message, context)
-        self.algorithm(client.work.config)  # what does not fit is said before the first round
+        found = self.algorithm(client.work.config)  # what does not fit is said before round 1
+        looks_at = {*found.needs, *(["loss"] if found.models > 1 else [])}
+        for name in sorted(looks_at - {*client.offers(looks_at)}):
+            raise client.lacks(name)
         if wants_size:
             self.policy.allow(SIZE.name)
             told["size"] = np.asarray(client.size)

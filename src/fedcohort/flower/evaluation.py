@@ -58,6 +58,10 @@ class Evaluation:
         everyone = np.arange(len(self.session.federation)) if here is None else here
         wanted = {"nobody": everyone[:0], "cohort": cohort.clients, "everyone": everyone}[self.who]
         content = RecordDict({wire.ARRAYS: arrays, wire.CONFIG: ConfigRecord(dict(config))})
+        algorithm = self.session.setup.algorithm
+        if algorithm.models > 1:  # everybody evaluates the one that fits best
+            content[wire.CONFIG] = ConfigRecord({**config, wire.ALGORITHM: algorithm.spec})
+            content.update(self.session.vectors())
         self._letters = self.session.letters(wanted, lambda _: content, wire.EVALUATE)
         return [letter.message for letter in self._letters]
 

@@ -110,7 +110,7 @@ class LocalTraining:
     """The work that the client has trained by; None while it has not asked for the rule."""
 
     def __post_init__(self) -> None:
-        d, names = self.layout.dimension, self.algorithm.keeps_server
+        d, names = self.layout.dimension, self.algorithm.vectors
         if set(names) != set(self.server) or any(v.shape != (d,) for v in self.server.values()):
             raise BadInput(
                 f"The local algorithm '{self.algorithm.name}' needs vectors {list(names)} of "
@@ -133,16 +133,35 @@ class LocalTraining:
     def _rows(self) -> dict[str, Array]:
         return {name: vector[None] for name, vector in self.kept.items()}
 
+    def models(self, first: Mapping[str, Array]) -> list[Mapping[str, Array]]:
+        """All models of the server; the first came as the model itself."""
+        return [first, *(self.layout.arrays(self.server[name]) for name in self.algorithm.others)]
+
     def report(
-        self, update: Array, number: int, *, round: int, asked_at: float, per_sample: bool
+        self,
+        update: Array,
+        number: int,
+        known: Vectors,
+        *,
+        round: int,
+        asked_at: float,
+        per_sample: bool,
     ) -> dict[str, Array]:
-        """(d,) the payloads of an update of ``number`` samples, once what it proposes is kept."""
+        """The payloads of an update of ``number`` samples, once what it proposes is kept.
+
+        ``known`` are the quantities of the client that the algorithm is told.
+        """
         used = self.used if number else LocalWork()  # without samples no step was made, by no rule
         if used is None:
             raise BadInput(rule_unused(self.algorithm))
         steps = np.array([used.steps_for(number)], dtype=np.int64)
         payloads, proposals = reported(
-            self.algorithm, used, self.server, self._rows, update[None], steps
+            self.algorithm,
+            used,
+            self.server,
+            self._rows | {name: vector[None] for name, vector in known.items()},
+            update[None],
+            steps,
         )
         if self.memory is not None:
             proposed = {name: rows[0] for name, rows in proposals.items()}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flwr.app import ArrayRecord, Context, Message, RecordDict
 
+from fedcohort.algorithms.base import MODEL
 from fedcohort.core.client import Client
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
@@ -71,12 +72,25 @@ class FlowerClient(Client):
         return sorted(there & {"key", *names}) + coins
 
     @cached_property
-    def model(self) -> Model:
-        """The model that came with the question."""
+    def _first(self) -> Model:
         found = wire.model_of(self._message)
         if found is None:
             raise BadInput("This question came without a model: set needs_model=True.")
         return found
+
+    @cached_property
+    def _taken(self) -> tuple[int, Model]:
+        """Of several models the one with the lowest loss on local data, and which that is."""
+        if wire.ALGORITHM not in self.work.config or self.training.algorithm.models == 1:
+            return 0, self._first
+        models, loss = self.training.models(self._first), self.fact("loss")
+        taken = int(np.argmin([float(loss(model)) for model in models]))
+        return taken, dict(models[taken])
+
+    @property
+    def model(self) -> Model:
+        """The model that came with the question, or of several the one that fits best."""
+        return self._taken[1]
 
     @cached_property
     def training(self) -> LocalTraining:
@@ -87,7 +101,7 @@ class FlowerClient(Client):
         memory = None
         if algorithm.stateful:
             memory = Memory.of(self._app.policy.place("state", self._context), self._task)
-        layout = wire.Layout.of(self.model)
+        layout = wire.Layout.of(self._first)
         counted = int(config.get(wire.COUNTED, -1))
         return LocalTraining(algorithm, layout, vectors, counted, memory)
 
@@ -100,9 +114,14 @@ class FlowerClient(Client):
         """What the local algorithm sends beside the change; what it proposes is then on disk."""
         if wire.ALGORITHM not in self.work.config:
             return {}
+        algorithm = self.training.algorithm
+        known = {name: np.asarray(self.quantity(name)) for name in algorithm.needs}
+        if algorithm.models > 1:
+            known[MODEL] = np.array([self._taken[0]])
         return self.training.report(
             self._flat(self.change()),
             self.number,
+            known,
             round=self.work.round,
             asked_at=float(self._message.metadata.created_at),
             per_sample=self.work.per_sample,

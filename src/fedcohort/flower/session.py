@@ -90,12 +90,18 @@ class Session:
         if not hasattr(self, "layout"):
             self.layout = wire.Layout.of(found)
             self.ledger.model_bytes = self.layout.nbytes
-            kept = self.setup.algorithm.keeps_server
-            self.ledger.with_model = vector_bytes(kept, self.layout.dimension)
+            down = len(self.setup.algorithm.vectors) * self.layout.dimension
+            self.ledger.with_model = vector_bytes([(down,)])
         self._theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
         self._name, self._flat = "", None
         if self.begun:
             self.state = replace(self.state, theta=self._theta)
+
+    def vectors(self) -> dict[str, ArrayRecord]:
+        """What goes down with the model for the local algorithm."""
+        names = self.setup.algorithm.vectors
+        kept = {name: self.state.algorithm[name] for name in names}
+        return {wire.VECTORS: wire.to_record(kept)} if kept else {}
 
     @property
     def model_name(self) -> str:
@@ -118,13 +124,20 @@ class Session:
         """The end of a round, written down; the new model, None where it stays."""
         before, new = self.state, None
         if not record.void:
-            arrays = self.layout.arrays(after.theta)
-            if all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
+            arrays, others = self.layout.arrays(after.theta), self.setup.algorithm.others
+            numbers = [*arrays.values(), *(after.algorithm[name] for name in others)]
+            if all(np.isfinite(a).all() for a in numbers if a.dtype.kind == "f"):
                 new = self.sent = wire.to_record(arrays)
                 self._name, self._flat = "", None
             else:
                 log.warning("\t├──> the step leaves the range of numbers: the model stays")
-                after = replace(after, theta=before.theta, optimiser=before.optimiser)
+                models = {name: before.algorithm[name] for name in others}
+                after = replace(
+                    after,
+                    theta=before.theta,
+                    optimiser=before.optimiser,
+                    algorithm={**after.algorithm, **models},
+                )
         self.state, self.selection = after, None
         self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))

@@ -28,7 +28,7 @@ from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
-from fedcohort.core.types import Ints
+from fedcohort.core.types import Array, Ints
 from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.evaluation import EVALUATORS, Evaluation
@@ -208,6 +208,12 @@ class CohortStrategy(Strategy):
     def ledger(self) -> Ledger:
         """What everything cost, and what was disclosed."""
         return self.session.ledger
+
+    @property
+    def models(self) -> list[dict[str, Array]]:
+        """The models of now, as arrays: one, unless the local algorithm has several."""
+        session = self.session
+        return [dict(session.layout.arrays(m)) for m in session.state.models(session.setup)]
 
     def summary(self) -> None:
         """Say what will happen, and what the server will learn of its clients."""

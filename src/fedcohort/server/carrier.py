@@ -128,6 +128,13 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
     name, scheme = carrier.name, setup.scheme
     if scheme.counts_samples and isinstance(setup.aggregator, Memory):
         raise BadInput(NO_MEMORY)
+    algorithm = setup.algorithm
+    if algorithm.needs_rows and (scheme.counts_samples or not carrier.rows):
+        why = f"with {scheme.name} a client sends a sum over its samples"
+        raise BadInput(
+            f"The local algorithm '{algorithm.name}' counts the update of each client, but "
+            f"{why if carrier.rows else f'{name} shows none'}; use 'sgd', 'fedprox' or 'scaffold'."
+        )
     if not carrier.rows:
         listens = ", ".join(sorted(signal.name for signal in scheme.listens))
         if listens:
@@ -157,10 +164,10 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
         raise BadInput(
             f"{name} carries the model and its update only: {scheme.name} listens to {others}."
         )
-    if not carrier.payloads and (setup.algorithm.payloads or setup.algorithm.stateful):
+    if not carrier.payloads and (algorithm.payloads or algorithm.stateful or algorithm.vectors):
         raise BadInput(
             f"{name} carries the model and its update only, but the local algorithm "
-            f"'{setup.algorithm.name}' sends more; use 'sgd' or 'fedprox'."
+            f"'{algorithm.name}' sends more; use 'sgd' or 'fedprox'."
         )
 
 

@@ -148,10 +148,14 @@ def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, A
         round=state.round,
         scheme=state.scheme,
     )
+    d, algorithm = len(state.theta), setup.algorithm
+    long = {"optimiser": algorithm.models * d, "aggregator": algorithm.width(d), "attendance": d}
     found: dict[str, Any] = {
-        name: store.unpack(type(getattr(state, name)), header[name], arrays, f"{name}.", lengths)
-        for name in ("optimiser", "aggregator", "attendance")
-        if getattr(state, name) is not None
+        name: store.unpack(
+            type(part), header[name], arrays, f"{name}.", {**lengths, "d": long[name]}
+        )
+        for name in long
+        if (part := getattr(state, name)) is not None
     }
     latest = None if state.scheme is None else setup.scheme.latest(state.scheme)
     if "aggregator" in found:

@@ -18,7 +18,7 @@ law is found again by playing the scheme's conversation from the answers kept in
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -254,18 +254,20 @@ def fold(
         for block in (yield Fold(cohort, listens)):
             pile.add(block)
     # What a client sent in a void round is remembered, as the scheme remembers it.
-    direction, remembered = setup.aggregator.finish(pile.account, len(state.theta))
+    width = setup.algorithm.width(len(state.theta))
+    direction, remembered = setup.aggregator.finish(pile.account, width)
     theta, inertia, server = state.theta, state.optimiser, state.algorithm
     counted = state.counted
     if not settled.void:  # an empty draw is no void round
-        theta, inertia = setup.optimiser.step(theta, direction, inertia)
         server = setup.algorithm.step(server, pile.sums) if pile.sums else server
+        direction = setup.algorithm.direct(direction, server)
+        theta, inertia, server = _stepped(setup, state, direction, server)
         counted = counted.copy()
         counted[cohort.clients] = state.round
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
-    payload_bytes = vector_bytes(setup.algorithm.payloads, len(state.theta))
+    payload_bytes = vector_bytes(setup.algorithm.up(len(state.theta)).values())
     ledger.trained(
         state.round,
         settled.sent,
@@ -297,15 +299,28 @@ def fold(
     return after, record
 
 
+def _stepped(
+    setup: Setup, state: State, direction: Floats, server: Mapping[str, Floats]
+) -> tuple[Floats, Any, Mapping[str, Floats]]:
+    """The models after the optimiser's step, all of them side by side, and its memory."""
+    others = setup.algorithm.others
+    if not others:
+        return *setup.optimiser.step(state.theta, direction, state.optimiser), server
+    models = state.models(setup)
+    moved, inertia = setup.optimiser.step(models.ravel(), direction, state.optimiser)
+    theta, *more = moved.reshape(models.shape)
+    return theta, inertia, {**server, **dict(zip(others, more, strict=True))}
+
+
 FLOAT_BYTES = 4
 """A model travels as 32-bit floats."""
 VECTOR_BYTES = 8
 """Vectors of a local algorithm do as 64-bit floats: a tally is to stay the sum over the clients."""
 
 
-def vector_bytes(which: Collection[object], dimension: int) -> int:
+def vector_bytes(shapes: Iterable[tuple[int]]) -> int:
     """What vectors of a local algorithm weigh on the wire."""
-    return len(which) * dimension * VECTOR_BYTES
+    return VECTOR_BYTES * sum(length for (length,) in shapes)
 
 
 class _Pile:
@@ -336,12 +351,13 @@ class _Pile:
             return
         inside = np.searchsorted(self.cohort.clients, block.clients)
         weights = self.cohort.weights[inside]
-        self.account = self.setup.aggregator.add(
-            self.account, block.clients, weights, block.updates
-        )
+        rows, payloads = self.setup.algorithm.received(block.updates, block.payloads)
+        self.account = self.setup.aggregator.add(self.account, block.clients, weights, rows)
         for payload in self.setup.algorithm.payloads:
+            if payload.role == "note":
+                continue
             by = weights if payload.role == "estimate" else self.importance[block.clients]
-            part = by @ block.payloads[payload.name].astype(np.float64)
+            part = by @ payloads[payload.name].astype(np.float64)
             self.sums[payload.name] = self.sums.get(payload.name, 0.0) + part
         self.clients.append(block.clients)
         for name in self.listens:

@@ -15,6 +15,7 @@ from fedcohort.core.conversation import Ask
 from fedcohort.core.design import Design
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
+from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.aggregators import Aggregator, Plain
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
@@ -52,18 +53,22 @@ class State:
     @classmethod
     def first(cls, setup: Setup, federation: Federation, theta: Floats) -> State:
         """Before the first round."""
-        n, dimension = len(federation), len(theta)
+        n, dimension, algorithm = len(federation), len(theta), setup.algorithm
         return cls(
             0,
             federation,
             None,
             theta,
-            setup.optimiser.start(dimension),
-            setup.aggregator.start(federation.importance, dimension),
+            setup.optimiser.start(algorithm.models * dimension),
+            setup.aggregator.start(federation.importance, algorithm.width(dimension)),
             Attendance.of(n),
-            setup.algorithm.start(dimension),
+            algorithm.start(theta, stream(setup.seed, "models")),
             np.full(n, -1, dtype=np.int64),
         )
+
+    def models(self, setup: Setup) -> Floats:
+        """(models, d) every model: the first, and those that a local algorithm has beside it."""
+        return np.stack([self.theta, *(self.algorithm[name] for name in setup.algorithm.others)])
 
     def served(self, setup: Setup, theta: Floats) -> State:
         """The same rounds with another server or another model: what these remember is gone."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.algorithms import Algorithm, LocalRule, LocalSgd, Vectors
-from fedcohort.algorithms.base import reported, weighed_by_samples
+from fedcohort.algorithms.base import MODEL, reported, weighed_by_samples
 from fedcohort.core.client import Client
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask
@@ -51,6 +51,7 @@ class SimulatedClients:
     keep: Mapping[int, Vectors] = field(default_factory=dict)
     proposed: dict[int, Vectors] = field(default_factory=dict)
     _trained: dict[int, Array] = field(default_factory=dict)
+    _taken: dict[int, int] = field(default_factory=dict)
 
     def answer(self, ask: Ask) -> Array:
         """What the clients say to a question; common signals are measured all at once."""
@@ -117,8 +118,33 @@ class SimulatedClients:
             self._trained.pop(client, None)
 
     def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
-        rule, rngs = self._rule(clients), self.rngs("train", clients)
-        return self.task.local_updates(self.theta, clients, rule.work, rngs, data_rate, rule.drift)
+        def trained(theta: Floats, some: Ints) -> Array:
+            rule, rngs = self._rule(some), self.rngs("train", some)
+            return self.task.local_updates(theta, some, rule.work, rngs, data_rate, rule.drift)
+
+        return np.asarray(self.each(clients, trained))
+
+    def each(self, clients: Ints, of: Callable[[Floats, Ints], Any]) -> Any:
+        """What a function says of a model and clients, for each client of the model it takes."""
+        if self.algorithm.models == 1 or not len(clients):
+            return of(self.theta, clients)
+        models, taken = [self.theta, *(self.server[n] for n in self.algorithm.others)], self._taken
+        new = np.array([i for i in clients.tolist() if i not in taken], dtype=np.int64)
+        if len(new):
+            losses = np.stack([self.task.losses(theta, new) for theta in models])
+            taken.update(zip(new.tolist(), losses.argmin(axis=0).tolist(), strict=True))
+        which = self.taken(clients)
+        rows: list[Any] = [None] * len(clients)
+        for number, theta in enumerate(models):
+            places = np.flatnonzero(which == number)
+            found = of(theta, clients[places]) if len(places) else ()
+            for place, row in zip(places.tolist(), found, strict=True):
+                rows[place] = row
+        return rows
+
+    def taken(self, clients: Ints) -> Ints:
+        """(k,) which of the models these clients took."""
+        return np.array([self._taken[i] for i in clients.tolist()], dtype=np.int64)
 
     def _rule(self, clients: Ints) -> LocalRule:
         return self.algorithm.rule(self.work, self.server, self._kept(clients))
@@ -172,8 +198,10 @@ class SimulatedClients:
         took_part = self.task.participating(clients, self.rngs("train", clients), cohort.data_rate)
         work = self._rule(clients).work
         steps = np.array([work.steps_for(int(number)) for number in took_part], dtype=np.int64)
-        kept = self._kept(clients)
-        payloads, proposals = reported(algorithm, work, self.server, kept, updates, steps)
+        known = self._kept(clients) | {n: self.rows(n, clients) for n in algorithm.needs}
+        if algorithm.models > 1:
+            known[MODEL] = self.taken(clients)[:, None]
+        payloads, proposals = reported(algorithm, work, self.server, known, updates, steps)
         for place, client in enumerate(clients.tolist()):
             self.proposed[client] = {name: rows[place] for name, rows in proposals.items()}
         return weighed_by_samples(algorithm, payloads, numbers)
@@ -181,17 +209,26 @@ class SimulatedClients:
 
 def _losses(all: SimulatedClients, clients: Ints, batch: int | None = None) -> Floats:
     if batch is None:
-        return all.task.losses(all.theta, clients)
-    return all.task.batch_losses(all.theta, clients, batch, all.rngs("batch", clients))
+        return np.asarray(all.each(clients, all.task.losses))
+    size = batch
+
+    def of(theta: Floats, some: Ints) -> Floats:
+        return all.task.batch_losses(theta, some, size, all.rngs("batch", some))
+
+    return np.asarray(all.each(clients, of))
 
 
 def _gradients(all: SimulatedClients, clients: Ints) -> Array:
-    sums, numbers = all.task.gradient_sums(all.theta, clients, all.rngs("gradient", clients))
-    return np.asarray(sums / np.maximum(1, numbers)[:, None])
+    def of(theta: Floats, some: Ints) -> Array:
+        sums, numbers = all.task.gradient_sums(theta, some, all.rngs("gradient", some))
+        return np.asarray(sums / np.maximum(1, numbers)[:, None])
+
+    return np.asarray(all.each(clients, of))
 
 
 def _layers(all: SimulatedClients, clients: Ints, of: str = "update") -> list[dict[str, Array]]:
-    vectors = [all.theta] * len(clients) if of == "model" else all.rows(of, clients)
+    models = all.each(clients, lambda theta, some: [theta] * len(some))
+    vectors = models if of == "model" else all.rows(of, clients)
     return [cut(vector, all.task.layers) for vector in vectors]
 
 
@@ -200,7 +237,9 @@ ROWS: dict[str, Callable[..., Any]] = {
     "size": lambda all, clients: all.task.sizes[clients],
     "label_counts": lambda all, clients: all.task.label_histograms[clients],
     "loss": _losses,
-    "sample_losses": lambda all, clients: [all.task.sample_losses(all.theta, i) for i in clients],
+    "sample_losses": lambda all, clients: all.each(
+        clients, lambda theta, some: [all.task.sample_losses(theta, i) for i in some]
+    ),
     "update": SimulatedClients.updates,
     "gradient": _gradients,
     "layers": _layers,

@@ -36,6 +36,7 @@ from fedcohort.simulation.availability import Availability
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation.evaluation import evaluated
 from fedcohort.trace import Trace, versions
 
 EVALUATED_AT_ONCE = 16
@@ -125,7 +126,7 @@ def simulate(
     recorder = _Recorder(task, rounds, evaluate_every, progress)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
         for _ in range(rounds):
-            recorder.add(run.play(), run.state.theta)
+            recorder.add(run.play(), run.state.models(setup))
     return recorder.trace(run, {**(settings or {}), "rounds": rounds})
 
 
@@ -161,7 +162,8 @@ class SimulatedCarrier(Carrier):
     def answers(self, fold: Fold) -> Iterator[Block]:
         cohort, clients = fold.cohort, self.clients
         signals = [signal for signal in self.scheme.listens if signal != UPDATE]
-        for some in blocks(cohort.clients, 8 * clients.task.dimension, BLOCK_BYTES):
+        row_bytes = 8 * clients.algorithm.width(clients.task.dimension)
+        for some in blocks(cohort.clients, row_bytes, BLOCK_BYTES):
             part = replace(
                 cohort,
                 clients=cohort.clients[some],
@@ -204,7 +206,7 @@ class Simulation:
         self.state = State.first(self.setup, federation_of(self.task), theta)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
-            with_model=vector_bytes(self.setup.algorithm.keeps_server, len(theta)),
+            with_model=vector_bytes([(len(self.setup.algorithm.vectors) * len(theta),)]),
         )
         self.law: Design | None = None  # that the last cohort came from
         self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm
@@ -224,7 +226,7 @@ class Simulation:
             round,
             state.theta,
             algorithm=setup.algorithm,
-            server=state.algorithm,
+            server={name: state.algorithm[name] for name in setup.algorithm.vectors},
             keep=self.kept,
         )
         up = None
@@ -280,12 +282,12 @@ class _Recorder:
         self.curves = np.full((3, self.rounds), np.nan)  # train loss, test loss, accuracy
         self.seconds = np.zeros(self.rounds)  # of evaluation
 
-    def add(self, record: Record, theta: Floats) -> None:
-        """Note a round and the model after it."""
+    def add(self, record: Record, models: Floats) -> None:
+        """Note a round and the models (k, d) after it."""
         self.records.append(record)
         last = record.round == self.rounds - 1
         if (record.round + 1) % self.every == 0 or last:
-            self.waiting.append((record.round, theta))
+            self.waiting.append((record.round, models))
         if len(self.waiting) >= EVALUATED_AT_ONCE or last:
             self._evaluate()
 
@@ -294,7 +296,7 @@ class _Recorder:
             return
         started = time.perf_counter()
         rounds = [round for round, _ in self.waiting]
-        found = self.task.evaluate(np.stack([theta for _, theta in self.waiting]))
+        found = evaluated(self.task, np.stack([models for _, models in self.waiting]))
         self.curves[:, rounds] = found.train_loss, found.test_loss, found.accuracy
         self.seconds[rounds] = (time.perf_counter() - started) / len(rounds)
         self.waiting.clear()
@@ -304,7 +306,7 @@ class _Recorder:
     def trace(self, run: Simulation, settings: Mapping[str, Any]) -> Trace:
         """The finished record."""
         histograms = self.task.label_histograms
-        setup = run.setup
+        setup, models = run.setup, run.state.models(run.setup)
         disclosures = [*setup.scheme.disclosures(self.rounds), *setup.algorithm.disclosures]
         return Trace.from_records(
             {**run.settings(), **settings, "disclosures": disclosures},
@@ -314,7 +316,7 @@ class _Recorder:
             importance=run.state.federation.importance,
             sizes=self.task.sizes,
             label_histograms=histograms,
-            client_losses=self.task.client_losses(run.state.theta[None])[0],
-            model=run.state.theta,
+            client_losses=self.task.client_losses(models).min(axis=0),
+            model=models.ravel(),
             pictures=picture(run.setup, run.state, run.law),
         )

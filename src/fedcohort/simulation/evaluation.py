@@ -1,0 +1,34 @@
+"""How good the model of a round is, or its models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcohort.core.types import Floats
+from fedcohort.learning.task import Evaluation, Task
+
+
+def evaluated(task: Task, models: Floats) -> Evaluation:
+    """How good the models (T, k, d) of T rounds are: every client has the best of k for itself.
+
+    The train loss is that of everybody's own model, sum_i p_i min_j F_i(theta_j). Loss and
+    accuracy on the test set, which is common to all, are means over the models, each by the
+    importance of the clients that have it.
+
+    >>> from fedcohort.learning import Quadratic
+    >>> task = Quadratic([[0.0], [2.0]])
+    >>> evaluated(task, np.array([[[0.0], [2.0]]])).train_loss
+    array([0.])
+    """
+    rounds, k, dimension = models.shape
+    found = task.evaluate(models.reshape(rounds * k, dimension))
+    if k == 1:
+        return found
+    losses = task.client_losses(models.reshape(rounds * k, dimension)).reshape(rounds, k, -1)
+    best = losses.argmin(axis=1)[:, None] == np.arange(k)[:, None]  # (T, k, n)
+    shares = best @ task.importance  # (T, k)
+    return Evaluation(
+        losses.min(axis=1) @ task.importance,
+        (shares * found.test_loss.reshape(rounds, k)).sum(axis=1),
+        (shares * found.accuracy.reshape(rounds, k)).sum(axis=1),
+    )
