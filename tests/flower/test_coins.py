@@ -194,6 +194,19 @@ def test_what_is_told_of_an_update_is_told_of_the_draw_that_was_sent() -> None:
         assert wire.from_record(answer.content[wire.ANSWER])[UPDATE_NORM.name] == norm
 
 
+def test_a_greeting_or_an_evaluation_does_not_toss_the_coins_of_a_round_again() -> None:
+    app = by_object()
+    app.evaluate()(lambda message, context: Message(RecordDict(), reply_to=message))
+    grid = flower.InProcessGrid(app, 1, raises=True)
+    for round in range(10):
+        told = {wire.ROUND: round, wire.DATA_RATE: 0.5}
+        first = sent_to(grid, "train", **told)
+        sent_to(grid, wire.QUERY, **{wire.SIGNAL: wire.HELLO})
+        sent_to(grid, "evaluate")
+        again = sent_to(grid, "train", **told)
+        assert first.content[wire.CHANGE]["theta"] == again.content[wire.CHANGE]["theta"]
+
+
 def sent_to(grid: flower.InProcessGrid, kind: str, node: int = 0, **config: Any) -> Message:
     content = RecordDict({wire.ARRAYS: MODEL, wire.CONFIG: ConfigRecord(config)})
     where = next(name for name, number in grid.partition.items() if number == node)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.flower
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "flower" / "digits"
 HOSTILE = Path(__file__).parent / "hostile"
+SAMPLING = Path(__file__).parent / "sampling"
 
 
 def module(path: Path, name: str):
@@ -93,6 +94,23 @@ def test_hostile_clients_on_the_real_flower(ray) -> None:
     kinds = {"not_finite", "wrong_shape", "wrong_keys", "too_large", "out_of_range"}
     assert kinds <= set(told["rejected"])  # at least once each: a busy machine loses answers
     assert {"failed", "missing"} & set(told["rejected"])
+
+
+@pytest.mark.parametrize("scheme", ["fedsampling:K=10,mechanism=exact", "optimal:m=10"])
+def test_coins_are_tossed_once_a_round_on_the_real_flower(ray, scheme: str) -> None:
+    """`optimal` has everybody train to tell a length, and then train: the same both times."""
+    out, clients, rounds = ray.place / f"{len(scheme)}-coins.json", 10, 3
+    config = {"clients": clients, "rounds": rounds, "scheme": scheme, "out": str(out)}
+    run = ray.run(SAMPLING, f"num-supernodes={clients} client-resources-num-cpus=1", **config)
+    told = finished(ray, run, out, 240)
+    assert not told["rejected"]
+    drawn, coins = told["model"]
+    if scheme.startswith("optimal"):
+        assert coins == pytest.approx(2.0 * rounds)
+    else:  # every client once, by 1 for each of its drawn samples
+        assert 0 < 10 * coins < 2 * clients * rounds
+        assert 10 * drawn == pytest.approx(round(10 * drawn))
+        assert 10 * coins <= 10 * drawn <= 2 * 10 * coins
 
 
 def rounds_done(folder: Path) -> int:

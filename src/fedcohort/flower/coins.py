@@ -36,18 +36,17 @@ def toss(message: Message, context: Context, policy: ClientPolicy, simulated: bo
             "keys of the server",
             "of its own only (a simulated client says client_app(simulated=True))",
         )
-    share = _share(config, policy)
-    round = _round(config, message)
+    share, round = _share(config, policy), _round(config)
     kept = context.state.get(wire.COINS)
-    if not isinstance(kept, ConfigRecord) or kept[wire.ROUND] != round:
-        coins = secrets.token_bytes(COIN_BYTES)
-        kept = ConfigRecord({wire.ROUND: round, wire.COINS: coins})
+    if round is None or not isinstance(kept, ConfigRecord) or kept[wire.ROUND] != round:
+        kept = ConfigRecord({wire.ROUND: round or "", wire.COINS: secrets.token_bytes(COIN_BYTES)})
     if share is not None:
         if kept.get(wire.DATA_RATE, share) != share:
             known = f"{kept[wire.DATA_RATE]!r} in this round, as it was told first"
             raise PolicyRefused("a data rate", share, known)
         kept[wire.DATA_RATE] = share
-    context.state[wire.COINS] = kept
+    if round is not None:
+        context.state[wire.COINS] = kept
     config[wire.COINS] = kept[wire.COINS]
     config.pop(wire.USED, None)
 
@@ -61,8 +60,8 @@ def _share(config: Mapping[str, Any], policy: ClientPolicy) -> float | None:
     return rate
 
 
-def _round(config: Mapping[str, Any], message: Message) -> str:
-    """The name of a round; a message that names none is a round of its own."""
-    if wire.ROUND in config:
-        return f"{int(config[wire.ROUND])} of {config.get(wire.TASK)}"
-    return f"message {message.metadata.message_id or secrets.token_hex(COIN_BYTES)}"
+def _round(config: Mapping[str, Any]) -> str | None:
+    """The name of the round; a message that names none has coins of its own."""
+    if wire.ROUND not in config:
+        return None
+    return f"{int(config[wire.ROUND])} of {config.get(wire.TASK)}"
