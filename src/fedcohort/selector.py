@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -31,8 +31,10 @@ from fedcohort.server.carrier import Carrier, carry, require
 from fedcohort.server.checkpoint import (
     pack_choosing,
     pack_selection,
+    pack_state,
     unpack_choosing,
     unpack_selection,
+    unpack_state,
 )
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import (
@@ -49,6 +51,8 @@ from fedcohort.server.state import Selection, Setup, State
 
 T = TypeVar("T")
 KIND = "selector"
+SERVER = "server"
+"""In a file: the parts of a server that `Selector.play` has taught something."""
 
 
 class Selector:
@@ -104,6 +108,8 @@ class Selector:
         self._standing = State.first(self._setup, federation, np.empty(0))
         self._selection: Selection | None = None
         self._law: Design | None = None  # that the last cohort came from
+        self._equipped = False
+        self._kept: Callable[[Setup], State] | None = None  # of a file, what a server remembered
 
     @property
     def federation(self) -> Federation:
@@ -222,6 +228,7 @@ class Selector:
         """
         if self._selection is None:
             raise BadInput("observe() ends a round that select() began; call select() first.")
+        self._require_equipped("observe")
         cohort = self._selection.cohort
         known = observed(self._setup, self._standing, cohort, self._heard(cohort, replies))
         self.ledger.trained(self.round, cohort.clients, self.scheme.listens)
@@ -232,17 +239,22 @@ class Selector:
         """Prepare for whole rounds, which `play` ends instead of `observe`.
 
         ``server`` are parts of a `fedcohort.server.rounds.Setup` (``optimiser``, ``aggregator``,
-        ``dropouts``, ``quorum``); what the carrier cannot do with them is refused now.
+        ``dropouts``, ``quorum``); what the carrier cannot do with them is refused now. A selector
+        that was loaded goes on with what the same parts remembered.
         """
         setup = replace(self._setup, **server)
         require(setup, carrier)
-        self._setup, self._standing = setup, self._standing.served(setup, np.empty(0))
+        if self._kept is None:
+            standing = self._standing.served(setup, np.empty(0))
+        else:
+            standing = replace(self._kept(setup), scheme=self._standing.scheme)
+        self._setup, self._standing = setup, standing
+        self._equipped, self._kept = True, None
 
     def play(self, carrier: Carrier, theta: Floats) -> tuple[Floats, Record]:
         """Bring the round that `select` began to its end: the next model, and the record.
 
-        ``theta`` (d,) is the model as whoever owns it has it. What optimiser and aggregator
-        remember is not in the file of `save`.
+        ``theta`` (d,) is the model as whoever owns it has it.
         """
         if self._selection is None:
             raise BadInput("play() goes on with a cohort that select() chose; call select() first.")
@@ -283,6 +295,7 @@ class Selector:
         """
         if self._selection is not None:
             raise BadInput(f"Round {self.round} is under way: call observe() before update().")
+        self._require_equipped("update")
         talk = admit(self._setup, self._standing, federation, self.ledger)
         self._standing, self._law = self._carry(talk, ask), None
 
@@ -292,7 +305,12 @@ class Selector:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to go on; the old file stays until the new one is complete."""
-        header, arrays = pack_choosing(self._setup, self._standing)
+        self._require_equipped("save")
+        if self._equipped:
+            header, arrays = pack_state(self._setup, self._standing)
+            header[SERVER] = _parts(self._setup)
+        else:
+            header, arrays = pack_choosing(self._setup, self._standing)
         if self._selection is not None:
             header["selection"], more = pack_selection(self._selection)
             arrays |= more
@@ -321,7 +339,37 @@ class Selector:
                 kept = unpack_selection(setup.scheme, n, header["selection"], arrays)
                 selector._selection = replayed(setup, standing, kept)
                 selector._law = selector._selection.law
+        if header.get(SERVER) is not None:
+            selector._kept = partial(_remembered, path, header, arrays)
         return selector
+
+    def _require_equipped(self, what: str) -> None:
+        if self._kept is not None:
+            raise BadInput(
+                f"This selector was saved in the loop of another framework, whose optimiser and "
+                f"aggregator it remembers: give it to that loop again before {what}()."
+            )
+
+
+def _parts(setup: Setup) -> dict[str, str]:
+    """What must be the same for what it remembers to be of use."""
+    return {"optimiser": setup.optimiser.spec, "aggregator": setup.aggregator.spec}
+
+
+def _remembered(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Array], setup: Setup
+) -> State:
+    """The state in a file, of a server that is made of the same parts."""
+    with store.whole(path, KIND):
+        told = {name: str(header[SERVER][name]) for name in _parts(setup)}
+    for name, now in _parts(setup).items():
+        if told[name] != now:
+            raise BadInput(
+                f"'{path}' holds a run with the {name} {told[name]}; this is {now}. Use the same, "
+                "or begin with another Selector."
+            )
+    with store.whole(path, KIND):
+        return unpack_state(setup, header, arrays)
 
 
 class _Asking(Carrier):
