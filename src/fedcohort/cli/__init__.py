@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from fedcohort import __version__
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
+from fedcohort.core.errors import BadInput, FedcohortError, FedcohortWarning, brief, shown
 
 
 def _version(wanted: bool) -> None:
@@ -102,13 +102,37 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         print(f"Note: {message}", file=sys.stderr)
 
 
+LONGEST = 200
+"""Characters of a word of the command that an error repeats: a path may be long."""
+MOST_DIGITS = 50
+"""Of a number on the command line: more than any seed has."""
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse what no command can take, before it is repeated at length or tried as a path."""
+    for word in words:
+        if "\0" in word:
+            raise BadInput(f"No word of a command can have a NUL character; got {shown(word)}.")
+        if word.lstrip("+-").isdecimal() and len(word) > MOST_DIGITS:
+            raise BadInput(f"A number must have at most {MOST_DIGITS} digits; got {shown(word)}.")
+
+
+def _short(sentence: str) -> str:
+    """An error that repeats no word of the command at length."""
+    for word in sys.argv[1:]:
+        if len(word) > LONGEST:
+            sentence = sentence.replace(word, brief(word))
+    return sentence
+
+
 def main() -> None:
     """Run a command; a mistake of the user's gets one sentence and exit code 1."""
     warnings.showwarning = _show_warning
     try:
+        _check_words(sys.argv[1:])
         app()()
     except FedcohortError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {_short(str(error))}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:  # before a command has begun
         print("Interrupted.", file=sys.stderr)
@@ -119,5 +143,5 @@ def main() -> None:
     except OSError as error:  # a path that cannot be read or written
         why = error.strerror or str(error)
         what = why if error.filename is None else f"'{error.filename}' cannot be used: {why}"
-        print(f"Error: {what}.", file=sys.stderr)
+        print(f"Error: {_short(what)}.", file=sys.stderr)
         sys.exit(1)

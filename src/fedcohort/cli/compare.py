@@ -22,7 +22,7 @@ from fedcohort.server.optimisers import OPTIMISERS, optimiser
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.availability import AVAILABILITIES, availability
-from fedcohort.simulation.engine import ROUND_LIMIT
+from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
 from fedcohort.simulation.problem import Problem
 
 
@@ -108,7 +108,7 @@ def compare(
         {
             "-m": (once, m),
             "--rounds": (often, rounds),
-            "--seeds": (once, seeds),
+            "--seeds": (Whole(1, SEEDS_LIMIT), seeds),
             "--seed": (Whole(0), seed),
             "--partition-seed": (Whole(0), partition_seed),
             "--steps": (once, steps),

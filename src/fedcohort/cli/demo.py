@@ -11,7 +11,7 @@ from fedcohort.cli.running import check_options, run
 from fedcohort.core.parameters import Whole
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
 from fedcohort.simulation import LocalWork
-from fedcohort.simulation.engine import ROUND_LIMIT
+from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
 from fedcohort.simulation.problem import Problem
 
 SCHEMES = (
@@ -34,7 +34,9 @@ def demo(
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 9,
 ) -> None:
     """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
-    check_options({"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1), seeds)})
+    check_options(
+        {"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)}
+    )
     folder = out or Path("runs") / "demo"
     print(
         "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"

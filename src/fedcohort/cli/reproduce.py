@@ -14,6 +14,7 @@ from rich.table import Table
 from fedcohort.cli.running import check_options
 from fedcohort.core.parameters import Whole
 from fedcohort.recipes import Outcome, Recipe, recipe, recipes
+from fedcohort.simulation.engine import SEEDS_LIMIT
 
 
 def reproduce(
@@ -32,7 +33,7 @@ def reproduce(
         _list(list(recipes().values()), as_json)
         return
     chosen = recipe(name)
-    check_options({"--seed": (Whole(0), seed), "--seeds": (Whole(1), seeds)})
+    check_options({"--seed": (Whole(0), seed), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)})
     folder = out or Path("reproduced") / name
     folder.mkdir(parents=True, exist_ok=True)  # before, not after, the hours of computing
     print(f"{name}: {chosen.title}. This may take a while.", file=sys.stderr)

@@ -8,7 +8,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.arrays import as_array
+from fedcohort.core.errors import BadInput, shown
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -167,9 +168,9 @@ class Cohort:
 
 def _positions(clients: ArrayLike) -> Ints:
     """Whole numbers as int64; a float (of a wrong index space, say) is not cut down to one."""
-    values = np.asarray(clients)
+    values = as_array(clients, "The clients of a cohort must be positions")
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise BadInput(f"The clients of a cohort must be positions; got {clients!r}.")
+        raise BadInput(f"The clients of a cohort must be positions; got {shown(clients)}.")
     return values.astype(np.int64)
 
 
@@ -190,6 +191,10 @@ class Replies:
 
     def __post_init__(self) -> None:
         for name, rows in self.signals.items():
+            must = f"Replies need one row of '{name}' per client, all of one length"
+            self.signals[name] = rows = as_array(rows, must)
+            if rows.ndim == 0:
+                raise BadInput(f"{must}; got {shown(rows[()])}.")
             if len(rows) != len(self.clients):
                 raise BadInput(
                     f"Replies need one row of '{name}' per client; got {len(rows)} rows "

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from fedcohort.core.arrays import as_array
 from fedcohort.core.client import (
     LABEL_HISTOGRAM,
     LOSS,
@@ -25,6 +26,7 @@ from fedcohort.core.client import (
     Signal,
 )
 from fedcohort.core.errors import BadInput, CannotAsk, UndeclaredSignal
+from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Floats, Ints
 
 __all__ = [
@@ -93,14 +95,24 @@ def questions(
                     f"{speaker} asks for '{ask.signal.name}' without declaring it: "
                     "add the signal to `asks` of the class."
                 )
-            rows = np.asarray((yield ask))
-            if rows.ndim == 0 or len(rows) != len(ask.clients):
-                raise BadInput(
-                    f"An answer to '{ask.signal.name}' must have one row per client asked: "
-                    f"{len(ask.clients)} clients, got shape {rows.shape}."
-                )
+            rows = _checked((yield ask), ask)
     finally:
         talk.close()
+
+
+def _checked(answer: Any, ask: Ask) -> Array:
+    """One row per client asked, of numbers, of as many sides as the signal declares."""
+    must = f"An answer to '{ask.signal.name}' must have one row per client asked"
+    rows = as_array(answer, must)
+    if rows.ndim == 0 or len(rows) != len(ask.clients):
+        raise BadInput(f"{must}: {len(ask.clients)} clients, got shape {rows.shape}.")
+    if rows.dtype.kind not in "biufO":
+        raise BadInput(f"{must}, of numbers; got {rows.dtype}.")
+    shape = ask.signal.shape
+    if isinstance(shape, tuple) and rows.ndim != 1 + len(shape):
+        row = f"of {len(shape)} sides" if shape else "a number"
+        raise BadInput(f"{must}, {row}; got shape {rows.shape}.")
+    return rows
 
 
 def converse(
@@ -136,7 +148,7 @@ def put(ask: Ask, answer: Answer | None, speaker: str) -> Array:
             "pass `ask=`, a function Ask -> array."
         )
     try:
-        return np.asarray(answer(ask))
+        return as_array(answer(ask), f"An answer to '{name}' must have one row per client asked")
     except Exception as error:  # whatever the transport raises is raised, with where it was
         error.add_note(f"{speaker} was asking {len(ask.clients)} clients for '{name}'.")
         raise
@@ -144,5 +156,7 @@ def put(ask: Ask, answer: Answer | None, speaker: str) -> Array:
 
 def usable(values: Array) -> Floats:
     """Scalar answers as floats; what is not a finite number becomes NaN."""
-    out = np.asarray(values, dtype=np.float64)
+    if values.dtype.kind not in "iuf":
+        values = np.array([a if is_real(a) else np.nan for a in values.tolist()], dtype=np.float64)
+    out = values.astype(np.float64)
     return np.where(np.isfinite(out), out, np.nan)

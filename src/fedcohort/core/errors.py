@@ -115,7 +115,7 @@ class UnknownName(FedcohortError, LookupError):
     def __str__(self) -> str:
         kind, name, known = self.args
         small = {each.lower(): each for each in known}
-        near = difflib.get_close_matches(brief(name).lower(), small, n=1)
+        near = difflib.get_close_matches(shown(name).strip("'").lower(), small, n=1)
         hint = f" Did you mean '{small[near[0]]}'?" if near else ""
         offer = f"Known: {', '.join(known)}." if known else "It has none."
         return f"There is no {kind} named {shown(name)}.{hint} {offer}"

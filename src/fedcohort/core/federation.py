@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
+from fedcohort.core.arrays import as_array, as_floats
+from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName, shown
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.positions import ascending
 from fedcohort.core.shares import Shares, exact_sum
@@ -186,9 +187,9 @@ def checked_sizes(sizes: ArrayLike | Mapping[Any, int]) -> Ints:
     """Sizes as exact integers: int64, or Python integers (dtype object) beyond 2**63."""
     must = "The sizes of a federation must be whole numbers of at least 0, one per client"
     if isinstance(sizes, Mapping):
-        raise BadInput(f"{must}; got {sizes!r}. For a mapping use Federation.from_sizes.")
+        raise BadInput(f"{must}; got {shown(sizes)}. For a mapping use Federation.from_sizes.")
     if not isinstance(sizes, Iterable):
-        raise BadInput(f"{must}, as in [120, 80, 300]; got {sizes!r}.")
+        raise BadInput(f"{must}, as in [120, 80, 300]; got {shown(sizes)}.")
     if isinstance(sizes, np.ndarray) and sizes.ndim != 1:
         raise BadInput(f"{must}; got an array of shape {sizes.shape}.")
     if isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and not np.any(sizes >= 2**63):
@@ -206,13 +207,13 @@ def checked_sizes(sizes: ArrayLike | Mapping[Any, int]) -> Ints:
 def _whole_size(size: object, i: int, must: str) -> int:
     if is_whole(size) or (isinstance(size, float | np.floating) and float(size).is_integer()):
         return int(size)  # type: ignore[call-overload,no-any-return]
-    raise BadInput(f"{must}; client {i} has {size!r}.")
+    raise BadInput(f"{must}; client {i} has {shown(size)}.")
 
 
 def checked_importance(importance: ArrayLike) -> Floats:
     """Importance as floats that sum to 1 (a rounding error is mended, more is refused)."""
-    values = np.asarray(importance)
     must = "The importance of a federation must be one finite number of at least 0 per client"
+    values = as_array(importance, must)
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise BadInput(f"{must}; got {values.dtype} of shape {values.shape}.")
     values = values.astype(np.float64)
@@ -246,7 +247,7 @@ def importance_of(which: str | ArrayLike | None, sizes: ArrayLike) -> Floats | N
         if which != "equal":
             raise UnknownName("importance", which, ("equal", "size"))
         return np.asarray(has_data / max(1, has_data.sum()), dtype=np.float64)
-    numbers = np.asarray(which, dtype=np.float64)
+    numbers = as_floats(which, f"Importances must be one number per client ({len(has_data)})")
     if numbers.shape != has_data.shape:
         raise BadInput(
             f"Importances must be one number per client: {len(has_data)} clients, got "
@@ -257,11 +258,15 @@ def importance_of(which: str | ArrayLike | None, sizes: ArrayLike) -> Floats | N
     return np.asarray(numbers / numbers.sum())
 
 
-def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hashable], Ints | None]:
+def canonical_ids(ids: Any, n: int) -> tuple[Sequence[Hashable], Ints | None]:
     """The ids in sorted order, and the permutation that brings arrivals into it (or None)."""
     if ids is None or (isinstance(ids, range) and ids == range(n)):
         return range(n), None
+    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
+        raise BadInput(f"'ids' must name every client once, as in ['a', 'b']; got {shown(ids)}.")
     names = [name.item() if isinstance(name, np.generic) else name for name in ids]
+    if any(isinstance(name, np.ndarray) for name in names):
+        raise BadInput("Client ids must be names, one per client; got rows of an array.")
     if len(names) != n:
         raise BadInput(f"'ids' must name every client once: {n} clients, {len(names)} ids.")
     kinds = {type(name) for name in names}
@@ -271,7 +276,7 @@ def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hash
     if any(name != name for name in names):
         raise BadInput("A client id must be equal to itself; got NaN.")
     try:
-        order = sorted(range(n), key=names.__getitem__)  # type: ignore[arg-type]
+        order = sorted(range(n), key=names.__getitem__)
         hash(tuple(names))
     except TypeError:
         kind = next(iter(kinds)).__name__
@@ -281,19 +286,22 @@ def canonical_ids(ids: Sequence[Hashable] | None, n: int) -> tuple[Sequence[Hash
     ordered = tuple(names[i] for i in order)
     twice = next((name for name, after in pairwise(ordered) if name == after), None)
     if twice is not None:
-        raise BadInput(f"Client ids must be distinct; {twice!r} stands there twice.")
+        raise BadInput(f"Client ids must be distinct; {shown(twice)} stands there twice.")
     return ordered, np.array(order, dtype=np.int64)
 
 
 def checked_positions(positions: ArrayLike, n: int, name: str) -> Ints:
     """Sorted distinct positions in ``[0, n)``, from positions or a boolean mask."""
-    values = np.asarray(positions)
+    must = f"'{name}' must be positions or a mask of {n} clients"
+    values = as_array(positions, must)
     if values.dtype == bool and values.shape == (n,):
         return np.flatnonzero(values)
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise BadInput(f"'{name}' must be positions or a mask of {n} clients; got {positions!r}.")
+        raise BadInput(
+            f"'{name}' must be positions or a mask of {n} clients; got {shown(positions)}."
+        )
     out = ascending(values.astype(np.int64))
     if out[0] < 0 or out[-1] >= n:
         raise BadInput(f"'{name}' must be positions in [0, {n}); got {out[0]} to {out[-1]}.")

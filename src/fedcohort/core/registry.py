@@ -30,6 +30,7 @@ from fedcohort.core.errors import (
     FedcohortError,
     FedcohortWarning,
     UnknownName,
+    shown,
 )
 from fedcohort.core.parameters import Constraint, Maybe, declared_in
 from fedcohort.core.spec import bare, spec, split, value
@@ -253,14 +254,16 @@ class Kind(Mapping[str, Any], Generic[T]):
         """What is to be used as a part, or a sentence that says why it is none."""
         if self.base is None:
             if not callable(loaded):
-                raise BadInput(f"{loaded!r} is not a function.")
+                raise BadInput(f"{shown(loaded)} is not a function.")
             return loaded
         ready = self._built is Prepared and not self.make and not inspect.isclass(loaded)
         if ready and isinstance(loaded, self.base):
             return loaded  # such as a recipe, which has no settings
         if not (inspect.isclass(loaded) and issubclass(loaded, self.base)):
             derive = self.derive or f"{self.base.__module__}.{self.base.__name__}"
-            raise BadInput(f"{loaded!r} is not a class of {self.name}s: derive it from {derive}.")
+            raise BadInput(
+                f"{shown(loaded)} is not a class of {self.name}s: derive it from {derive}."
+            )
         if self._built is self.base and not is_dataclass(loaded):
             raise BadInput(not_a_dataclass(loaded))
         return loaded

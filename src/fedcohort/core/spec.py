@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, shown
 
 
 def split(word: str) -> tuple[str, dict[str, str]]:
@@ -124,7 +124,9 @@ def written(given: object) -> str:
         text = given if plain else f"[{given}]"
         if bare(text) == given:
             return text
-    raise BadInput(f"{given!r} cannot be written as a setting in a word; pass the part itself.")
+    raise BadInput(
+        f"{shown(given)} cannot be written as a setting in a word; pass the part itself."
+    )
 
 
 def spec(name: str, settings: Mapping[str, object]) -> str:

@@ -157,7 +157,9 @@ def dispersion(sizes: ArrayLike, variances: ArrayLike, reading: Reading) -> Numb
 def _checked_sizes(sizes: ArrayLike, m: int) -> Ints:
     counts = np.asarray(sizes)
     if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
-        raise ValueError(f"sizes must be one row of integers >= 1, got {sizes!r}")
+        raise ValueError(
+            f"sizes must be one row of integers >= 1, got {counts.dtype} {counts.shape}"
+        )
     if not counts.size <= m <= counts.sum():
         raise ValueError(
             f"m must be from {counts.size}, one for each stratum, to {counts.sum()}, everybody, "
@@ -170,5 +172,7 @@ def _checked_shares(values: ArrayLike, count: int, name: str) -> Numbers:
     numbers = np.asarray(values)
     fine = numbers.shape == (count,) and bool(np.all((numbers >= 0) & (numbers < np.inf)))
     if not fine:  # NaN included
-        raise ValueError(f"{name} must be {count} finite numbers >= 0, got {values!r}")
+        raise ValueError(
+            f"{name} must be {count} finite numbers >= 0, got {numbers.dtype} {numbers.shape}"
+        )
     return numbers

@@ -31,7 +31,7 @@ def exact_masses(sizes: ArrayLike, m: int) -> Ints:
         raise ValueError(f"sizes must be one row of integers, got {values.dtype} {values.shape}")
     numbers = [index(size) for size in values.tolist()]
     if m < 1 or not numbers or min(numbers) < 0 or sum(numbers) == 0:
-        raise ValueError(f"sizes must be >= 0, not all 0, and m >= 1, got m = {m}, sizes {sizes!r}")
+        raise ValueError(f"sizes must be >= 0, not all 0, and m >= 1, got m = {m}")
     fits = m * sum(numbers) < 2**63
     return np.array([m * size for size in numbers], dtype=np.int64 if fits else object)
 

@@ -59,7 +59,7 @@ def minimal_variance_inclusion(norms: ArrayLike, m: float) -> Floats:
     """
     values = np.array(norms, dtype=np.float64)  # (n,)
     if values.ndim != 1 or not np.all(np.isfinite(values)) or np.any(values < 0):
-        raise ValueError(f"norms must be one row of finite numbers >= 0, got {norms!r}")
+        raise ValueError(f"norms must be one row of finite numbers >= 0, got shape {values.shape}")
     if not 0 < m <= values.size:
         raise ValueError(f"m must be in (0, {values.size}], got {m}")
     # A power of two is an exact factor; this one keeps the sums of huge norms finite, and makes

@@ -12,7 +12,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, shown
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Scheme
 
@@ -53,7 +53,7 @@ def installed(word: str, /, **parameters: Any) -> Scheme[Any]:
 def as_scheme(which: Scheme[Any] | str) -> Scheme[Any]:
     """A scheme, given itself or by a word as `scheme` takes it."""
     if not isinstance(which, Scheme | str):
-        raise BadInput(f"A scheme must be a Scheme or its name; got {which!r}.")
+        raise BadInput(f"A scheme must be a Scheme or its name; got {shown(which)}.")
     return SCHEMES.build(which)
 
 

@@ -23,6 +23,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.latest import LARGEST, LatestRows, check_rows, fits
+from fedcohort.core.memory import free_bytes
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
@@ -41,7 +42,7 @@ from fedcohort.maths.tree import (
 )
 
 MOST_CLIENTS = 20_000
-"""Beyond this a round would take over 10 GB, see `ROUND_BYTES`."""
+"""Beyond this a round would take over 10 GB, see `ROUND_BYTES`; fewer where memory is scarce."""
 ROUND_BYTES = 24
 """For each pair of clients: two matrices before the round, two after it, and the tree's own."""
 PICTURED = 500
@@ -166,11 +167,13 @@ class ClusteredSimilarity(Scheme[Similar]):
         return self._unseen(len(federation), int(below(rng, 2**62, 1)[0]))
 
     def _check_number(self, n: int) -> None:
-        if n > MOST_CLIENTS:
+        needed, free = ROUND_BYTES * float(n) ** 2, free_bytes()
+        if n > MOST_CLIENTS or needed > free:
+            most = min(MOST_CLIENTS, int((free / ROUND_BYTES) ** 0.5)) if free > 0 else 0
             raise TooLarge(
                 f"{self.name} compares all pairs of clients: {n} of them would take "
-                f"{ROUND_BYTES * n**2 / 1e9:.0f} GB. "
-                f"Use clustered-size or hcsfed beyond {MOST_CLIENTS}."
+                f"{needed / 1e9:.1f} GB. Use clustered-size or hcsfed beyond {most} (memory that "
+                f"is free: {free / 1e9:.1f} GB)."
             )
 
     def _unseen(self, n: int, seed: int) -> Similar:

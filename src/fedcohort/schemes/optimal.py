@@ -21,6 +21,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
+from fedcohort.core.conversation import usable
 from fedcohort.core.types import Floats
 from fedcohort.designs import Bernoulli
 from fedcohort.maths.inclusion import minimal_variance_inclusion
@@ -74,7 +75,7 @@ class Optimal(Scheme[NoState]):
     def given(self, norms: Floats, federation: Federation) -> Bernoulli:
         """The law of the cohort once the norms (aligned with ``federation.present``) are known."""
         m = cohort_size(self.m, federation, self.name)
-        finite = np.where(np.isfinite(norms) & (np.asarray(norms) > 0), norms, 0.0)
+        finite = np.maximum(np.nan_to_num(usable(np.asarray(norms))), 0.0)
         weighted = federation.importance[federation.present] * finite
         inclusion = np.zeros(len(federation))
         inclusion[federation.present] = (

@@ -111,5 +111,7 @@ def most_frequent(histograms: Array) -> Ints:
     counts = np.asarray(histograms)
     if counts.ndim != 2 or counts.dtype.kind not in "iuf" or not np.all(counts >= 0):  # NaN too
         raise BadInput("A label histogram must be a row of numbers of at least 0 per client.")
+    if counts.shape[1] == 0:
+        raise BadInput("A label histogram must have at least one class; got none.")
     classes: Ints = np.argmax(counts, axis=1)
     return classes

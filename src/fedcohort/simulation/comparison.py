@@ -26,7 +26,7 @@ from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
-from fedcohort.simulation.engine import check_rounds
+from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
 from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import (
     CODE,
@@ -356,8 +356,8 @@ def _unit(
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
     if is_whole(seeds):
-        if seeds < 1:  # type: ignore[operator]
-            raise BadParameter("seeds", "compare", "at least one seed", seeds)
+        if not 1 <= seeds <= SEEDS_LIMIT:  # type: ignore[operator]
+            raise BadParameter("seeds", "compare", f"from 1 to {SEEDS_LIMIT} seeds", seeds)
         return list(range(seeds))  # type: ignore[arg-type]
     listed = [checked_seed(seed, "compare") for seed in seeds]  # type: ignore[union-attr]
     if not listed or len(set(listed)) < len(listed):

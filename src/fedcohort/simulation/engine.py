@@ -42,6 +42,7 @@ from fedcohort.trace import Trace, versions
 EVALUATED_AT_ONCE = 16
 """Models are kept for this many rounds and evaluated in one wide product."""
 ROUND_LIMIT = 10_000_000
+SEEDS_LIMIT = 100_000
 BLOCK_BYTES = 2**28
 """Updates are folded in blocks of this size: a large cohort is never held as one table."""
 

@@ -9,9 +9,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import CovarianceBound, Design
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Checked, OneOf, Real, Whole
+from fedcohort.core.parameters import Checked, OneOf, Real, Whole, is_real, is_whole
 from fedcohort.core.types import Floats
 
 MEAN_TOLERANCE = 1e-9
@@ -176,7 +177,7 @@ def convergence_bound(
     Reference: Fraboni, Vidal, Kameni, Lorenzi (2021), Theorem 2, (105)-(130), Corollary 2.
     """
     mean = design.mean()
-    p = mean if importance is None else np.asarray(importance, dtype=np.float64)
+    p = mean if importance is None else as_floats(importance, "'importance' must be numbers")
     if p.shape != mean.shape or np.max(np.abs(p - mean), initial=0.0) > MEAN_TOLERANCE:
         raise BadInput(
             "Theorem 2 holds for unbiased designs only: the expected weights must be the "
@@ -287,7 +288,9 @@ def proximal_weights(steps: int, mu: float, eta_l: float) -> Floats:
     >>> proximal_weights(3, mu=1.0, eta_l=0.5)
     array([0.25, 0.5 , 1.  ])
     """
-    if not 0 <= eta_l * mu < 1:
+    if not is_whole(steps) or steps < 1:
+        raise BadParameter("steps", "proximal_weights", "an int of at least 1", steps)
+    if not is_real(mu) or not is_real(eta_l) or not 0 <= eta_l * mu < 1:
         raise BadParameter(
             "mu", "proximal_weights", "such that eta_l * mu is in [0, 1)", mu, "Lower eta_l."
         )
@@ -310,10 +313,11 @@ def _local(weights: ArrayLike | None, n: int, steps: int) -> _Local:
     if weights is None:  # FedAvg, without an (n, K) array
         ones = np.full(n, float(steps))
         return _Local(ones, ones, np.ones(n))
-    a = np.asarray(weights, dtype=np.float64)
+    must = f"'local_weights' must be ({steps},) or ({n}, {steps}) numbers of at least 0"
+    a = as_floats(weights, must)
     a = np.broadcast_to(a, (n, a.shape[-1])) if a.ndim == 1 else a
-    if a.ndim != 2 or len(a) != n or not np.all(np.isfinite(a)) or np.any(a < 0) or a.size == 0:
-        raise BadInput(
-            f"'local_weights' must be (K,) or ({n}, K) numbers of at least 0; got {a.shape}."
-        )
+    if a.shape != (n, steps) or not np.all(np.isfinite(a)) or np.any(a < 0):
+        raise BadInput(f"{must}, one for each of the steps; got {a.shape}.")
+    if np.any(a.sum(axis=1) == 0):
+        raise BadInput("'local_weights' of a client must not all be 0: it would not train.")
     return _Local(a.sum(axis=1), (a**2).sum(axis=1), a[:, -1])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import log10
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, shown
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Floats
 from fedcohort.designs import Rows
+
+LARGEST_POWER = 150
+"""Powers of ten beyond which the square of a distance is no number any more."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,14 @@ def quadratic(
             f"'minima' must be ({design.n}, {len(here)}) and 'importance' ({design.n},); "
             f"got {goals.shape} and {p.shape}."
         )
+    if 2 * steps * log10(max(1.0, abs(1.0 - eta_l))) > LARGEST_POWER:
+        raise BadParameter(
+            "eta_l",
+            "quadratic",
+            f"at most 2, or not so large that {steps} steps lead beyond all numbers",
+            eta_l,
+            "Lower it, or take fewer steps.",
+        )
     phi = 1.0 - (1.0 - eta_l) ** steps
     kept = (1.0 - eta_l) ** (2 * np.arange(steps))  # of the variance of each step's noise
     each = len(here) * (eta_l * sigma) ** 2 * float(kept.sum())
@@ -259,7 +272,9 @@ def _noise(
         return 0.0
     spread = _finite(variance, "variance", 1)
     if spread.shape != (design.n,) or np.any(spread < 0):
-        raise BadInput(f"'variance' must be {design.n} numbers of at least 0; got {variance!r}.")
+        raise BadInput(
+            f"'variance' must be {design.n} numbers of at least 0; got {shown(variance)}."
+        )
     return float((design.variance() + design.mean() ** 2) @ spread)
 
 
@@ -285,7 +300,7 @@ def _checked(
 
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
-    out = np.asarray(values, dtype=np.float64)
+    out = as_floats(values, f"'{name}' must be finite numbers in {ndim} dimensions")
     if out.ndim != ndim or not np.all(np.isfinite(out)):
         raise BadInput(
             f"'{name}' must be finite numbers in {ndim} dimension{'s' if ndim > 1 else ''}; "

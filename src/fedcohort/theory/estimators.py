@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats
@@ -60,7 +61,7 @@ def memory_variance(design: Design, updates: Floats, last: Floats) -> float:
 
 
 def _rows(design: Design, values: ArrayLike, name: str) -> Floats:
-    rows: Array = np.asarray(values, dtype=np.float64)
+    rows: Array = as_floats(values, "Updates must be numbers, one row per client")
     if rows.ndim not in (1, 2) or len(rows) != design.n or not np.all(np.isfinite(rows)):
         raise BadInput(
             f"'{name}' must hold one row of finite numbers for each of {design.n} clients; got "

@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.arrays import as_floats
 from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
@@ -125,7 +126,8 @@ def selection_skew(
     array([[1.5, 1. ],
            [1. , 1. ]])
     """
-    table, local = np.asarray(losses, dtype=np.float64), np.asarray(local_optima, dtype=np.float64)
+    table = as_floats(losses, "'losses' must be numbers, one row per model")
+    local = as_floats(local_optima, "'local_optima' must be numbers")
     n = len(federation)
     if table.ndim != 2 or table.shape[1] != n or local.shape != (n,) or len(table) == 0:
         raise BadInput(
@@ -263,12 +265,9 @@ def skew_bound(
 
 
 def _aligned(*vectors: ArrayLike) -> Sequence[Floats]:
-    arrays = [np.asarray(vector, dtype=np.float64) for vector in vectors]
+    must = "Importance, losses and local optima must be finite, one each per client"
+    arrays = [as_floats(vector, must) for vector in vectors]
     shape = arrays[0].shape
     if any(a.ndim != 1 or a.shape != shape or not np.isfinite(a).all() for a in arrays):
-        raise BadInput(
-            "Importance, losses and local optima must be finite, one each per client; got shapes "
-            + ", ".join(str(a.shape) for a in arrays)
-            + "."
-        )
+        raise BadInput(f"{must}; got shapes " + ", ".join(str(a.shape) for a in arrays) + ".")
     return arrays
