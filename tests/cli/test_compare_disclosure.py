@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort import scheme
+from fedcohort.algorithms import Scaffold
 from fedcohort.cli import main
 from fedcohort.cli.running import disclosed
 
@@ -29,3 +30,12 @@ def test_it_is_said_before_the_run_and_centralised_is_beside(
     told, first = said.err.index("private_size (once)"), said.err.index("[1/3]")
     assert told < first
     assert "centralised" in said.out
+
+
+def test_what_a_local_algorithm_sends_is_told() -> None:
+    for said in (
+        disclosed(["md+scaffold"], rounds=20),
+        disclosed(["md"], rounds=20, algorithm=Scaffold()),
+    ):
+        assert "what 'scaffold' made of the local data, one number per parameter" in said
+    assert "made of the local data" not in disclosed(["md+fedprox"], 20, Scaffold())

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Comparison
-from fedcohort.cli import app
+from fedcohort.cli import app, demo
 from fedcohort.core.errors import BadInput
 
 
@@ -62,6 +62,17 @@ def test_advise_by_order_and_by_id(tmp_path: Path, numbers: Path) -> None:
         squares("--importance", by_id)
     with pytest.raises(BadInput, match="A saved selector has its importances"):
         run("advise", "--saved", sizes, "--importance", "equal")
+
+
+def test_the_demo_takes_importances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SCHEMES", ("md",))
+    path = tmp_path / "fifty.csv"
+    path.write_text("importance\n" + "1\n" * 49 + "51\n")
+    run("demo", "--rounds", 1, "--seeds", 1, "--importance", path, "-o", tmp_path / "run")
+    kept = Comparison.load(tmp_path / "run")
+    assert kept.traces[0].importance[[0, 49]].tolist() == pytest.approx([0.01, 0.51])
+    with pytest.raises(BadInput, match="must be equal, size or a CSV file"):
+        run("demo", "--importance", "nowhere")
 
 
 def test_check_and_bench(numbers: Path) -> None:

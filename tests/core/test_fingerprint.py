@@ -6,7 +6,7 @@ import functools
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
@@ -97,6 +97,8 @@ PAIRS: list[tuple[Any, Any]] = [
     ({"a": 1, "b": 2}, {"a": 2, "b": 1}),
     ({1: "a"}, {"1": "a"}),
     ({1, 2}, {1, 3}),
+    (defaultdict(int, a=1), defaultdict(float, a=1)),
+    (defaultdict(scaled(1)), defaultdict(scaled(2))),
     (scaled(1), scaled(2)),
     (lambda: 1, lambda: 2),
     (Settings(1), Settings(1, 2)),

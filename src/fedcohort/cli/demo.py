@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedcohort.cli.running import check_options, run
+from fedcohort.cli.tables import read_importance
 from fedcohort.core.parameters import Whole
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
 from fedcohort.simulation import LocalWork
@@ -32,18 +34,22 @@ def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 9,
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
 ) -> None:
     """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
     check_options(
         {"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)}
     )
-    folder = out or Path("runs") / "demo"
+    problem = replace(PROBLEM, importance=read_importance(importance))
+    task, folder = problem.task(), out or Path("runs") / "demo"
     print(
         "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"
         f"{len(SCHEMES)} schemes x {seeds} seeds x {rounds} rounds."
     )
     run(
-        PROBLEM.task(),
+        task,
         [ALL_SCHEMES.build(name, otherwise={"m": 10}) for name in SCHEMES],
         rounds=rounds,
         seeds=range(seeds),
@@ -51,5 +57,5 @@ def demo(
         out=folder,  # the default is always the same: the same command goes on
         target=TARGET,
         work=WORK,
-        settings={"problem": PROBLEM.settings()},
+        settings={"problem": problem.settings()},
     )

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from fedcohort import report
+from fedcohort.algorithms import Algorithm
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
@@ -54,7 +55,7 @@ def run(
 
     ``out`` is the folder that the user named; ``folder`` that one, or a default.
     """
-    print(disclosed(schemes, rounds), file=sys.stderr)
+    print(disclosed(schemes, rounds, options.get("algorithm")), file=sys.stderr)
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
     command = command_line()
     kept = {**settings, "command": command}
@@ -82,11 +83,11 @@ def run(
         raise typer.Exit(130)
 
 
-def disclosed(schemes: Sequence[Which], rounds: int) -> str:
+def disclosed(schemes: Sequence[Which], rounds: int, algorithm: Algorithm | None = None) -> str:
     """What the server will learn of every client; schemes that disclose the same together."""
     alike: dict[tuple[Disclosure, ...], list[str]] = {}
     for label, arm in labelled(schemes).items():
-        alike.setdefault(arm.disclosures(rounds), []).append(label)
+        alike.setdefault(arm.disclosures(rounds, algorithm), []).append(label)
     lines = ["What the server will learn of the clients:"]
     for learnt, labels in alike.items():
         lines.append(f"  {', '.join(labels)}")

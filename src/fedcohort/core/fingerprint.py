@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -102,6 +103,8 @@ fingerprint(), or name the attribute in 'caches' if it decides nothing.
         if isinstance(value, Mapping):
             items = [(("key", key), (f"{name}[{key!r}]", value[key])) for key in value]
             self._unordered(items)
+            if isinstance(value, defaultdict):  # it decides what an absent key is
+                self.add(f"{name}.default_factory", value.default_factory)
         elif isinstance(value, Set):
             self._unordered([((name, part),) for part in value])
         elif isinstance(value, list | tuple):

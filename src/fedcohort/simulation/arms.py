@@ -76,9 +76,13 @@ class Arm:
         """A digest of those of its parts that are not ours."""
         return "".join(filter(None, map(code_of, self.parts))) or None
 
-    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
-        """What the server learns of clients beside their updates."""
-        return self.scheme.disclosures(rounds)  # type: ignore[union-attr]
+    def disclosures(
+        self, rounds: int, algorithm: Algorithm | None = None
+    ) -> tuple[Disclosure, ...]:
+        """What the server learns of clients; ``algorithm`` is that of the rest of a comparison."""
+        used: Any = algorithm if self.algorithm is None else self.algorithm
+        told = () if used is None else used.disclosures
+        return (*self.scheme.disclosures(rounds), *told)  # type: ignore[union-attr]
 
     def run(self, task: Task, **options: Any) -> Trace:
         """Simulate it, with ``options`` for what is not its own."""
