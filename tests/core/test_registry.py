@@ -31,6 +31,7 @@ from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
 from fedcohort.core.spec import elements, pieces, split, value, written
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.partition.dirichlet_per_client import Sizes
+from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.server.aggregators import AGGREGATORS, Plain
 from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
@@ -65,6 +66,8 @@ def values(constraint: Any) -> st.SearchStrategy[Any]:
         return st.lists(st.floats(0, 1e300), max_size=5).map(tuple)
     if isinstance(constraint, Sizes):
         return st.just("paper1") | st.lists(st.integers(1, 99), min_size=1).map(tuple)
+    if isinstance(constraint, Widths):
+        return st.integers(1, 99) | st.lists(st.integers(1, 99), min_size=1).map(tuple)
     raise AssertionError(f"no values for {constraint}: add them, so that the words are tested")
 
 

@@ -53,3 +53,25 @@ except MissingExtra as error:
         f"fedcohort.learning.{name} needs an optional dependency: "
         "run `pip install 'fedcohort[torch]'`.\n"
     )
+
+
+def test_models_by_name_say_what_they_need() -> None:
+    code = """
+from fedcohort.core.errors import MissingExtra
+from fedcohort import Problem
+from fedcohort.cli.settings import settings
+from fedcohort.learning.models import MODELS
+assert Problem("digits", "iid:n=3", model="mlp:hidden=8-8").task().dimension
+assert "cnn" in MODELS and "cnn" not in MODELS.all() and "softmax" in MODELS.all()
+settings(as_json=True)
+try:
+    Problem("digits", "iid:n=3", model="cnn").task()
+except MissingExtra as error:
+    print(error)
+"""
+    said = python(HIDE + code)
+    assert "cnn needs an optional" not in said
+    assert said.endswith(
+        "The model 'cnn' needs an optional dependency: run `pip install 'fedcohort[torch]'`.\n"
+    )
+    assert said.count("fedcohort[torch]") > 2  # the settings of each say so, too

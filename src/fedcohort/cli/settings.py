@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fedcohort import data
 from fedcohort.cli.compare import compare
-from fedcohort.core.errors import DataNotFound, FedcohortError
+from fedcohort.core.errors import DataNotFound, FedcohortError, MissingExtra
 from fedcohort.core.registry import Kind, kinds
 from fedcohort.core.spec import written
 from fedcohort.data.sets import DATA_SETS
@@ -59,12 +59,15 @@ def _options() -> dict[str, str]:
 
 
 def _described(kind: Kind[Any], name: str) -> dict[str, Any]:
-    declared = {
-        key: setting
-        for key, setting in kind.settings(kind[name]).items()
-        if setting.constraint or not kind.make  # the others of a model are for Python
-    }
     summary = kind.listed()[name].summary
+    try:
+        declared = {
+            key: setting
+            for key, setting in kind.settings(kind[name]).items()
+            if setting.constraint or not kind.make  # the others of a model are for Python
+        }
+    except MissingExtra as error:
+        return {"name": name, "settings": {}, "required": [], "summary": f"{summary} {error}"}
     return {
         "name": name,
         "settings": {key: setting.default for key, setting in declared.items()},

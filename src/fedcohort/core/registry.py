@@ -29,6 +29,7 @@ from fedcohort.core.errors import (
     BadParameter,
     FedcohortError,
     FedcohortWarning,
+    MissingExtra,
     UnknownName,
     shown,
 )
@@ -36,6 +37,9 @@ from fedcohort.core.parameters import Constraint, Maybe, declared_in
 from fedcohort.core.spec import bare, spec, split, value
 
 T = TypeVar("T")
+
+EXTRAS = ("torch",)
+"""Modules that parts of ours import, and that are extras of the same name."""
 
 
 class Setting(NamedTuple):
@@ -210,6 +214,10 @@ class Kind(Mapping[str, Any], Generic[T]):
             raise UnknownName(self.name, name, self)
         try:
             return part.load()
+        except ModuleNotFoundError as error:
+            if error.name in EXTRAS:
+                raise MissingExtra(f"The {self.name} '{name}'", error.name) from None
+            raise BadInput(part.why_not(error)) from error
         except Exception as error:
             raise BadInput(part.why_not(error)) from error
 
@@ -219,6 +227,9 @@ class Kind(Mapping[str, Any], Generic[T]):
         for name, part in self._parts.items():
             try:
                 found[name] = part.load()
+            except ModuleNotFoundError as error:
+                if error.name not in EXTRAS:
+                    self._leave_out(name, part.why_not(error))
             except Exception as error:  # one broken part must not be everybody's trouble
                 self._leave_out(name, part.why_not(error))
         return found

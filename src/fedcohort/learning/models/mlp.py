@@ -1,15 +1,15 @@
-"""A multilayer perceptron with one hidden layer."""
+"""A multilayer perceptron."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition, is_integer, unpack
 from fedcohort.learning.dense import Dense
@@ -18,18 +18,41 @@ from fedcohort.learning.model import Model
 from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
 
 
+@dataclass(frozen=True)
+class Widths:
+    """The units of a hidden layer, or of several: 50, (64, 30), and in a word 64-30."""
+
+    def __str__(self) -> str:
+        return "an int of at least 1, or a tuple of them"
+
+    def accepts(self, value: object) -> bool:
+        """Whether it is one."""
+        each = value if isinstance(value, tuple) else (value,)
+        return len(each) > 0 and all(is_integer(units) and units >= 1 for units in each)
+
+    def parse(self, text: str) -> object:
+        """What a word says."""
+        parts = text.replace(",", "-").strip("-").split("-")
+        return int(text) if parts == [text] else tuple(int(part) for part in parts)
+
+    def bad_examples(self) -> Sequence[object]:
+        """What is none."""
+        return [0, (), (64, 0), (64, 1.5), True, None, "64-30"]
+
+
 @Model.register  # by its name: `from_partition` makes the task
 class MLP(LearningTask):
-    """A fully connected network with one hidden layer of ReLUs.
+    """A fully connected network with hidden layers of ReLUs.
 
     Parameters
     ----------
     x_train, y_train, x_test, y_test, clients, classes, importance, dtype, gram_bytes,
     test_clients, unit
         As for `Softmax`.
-    hidden : int
-        The hidden units, 50 as in the experiments of Fraboni et al. Weights and biases start
-        uniform on ``+-1 / sqrt(inputs)``, as torch's ``Linear``; see `Dense`.
+    hidden : int or tuple of int
+        The hidden units, 50 as in the experiments of Fraboni et al.; of several layers one after
+        another, ``(64, 30)`` or in a word ``mlp:hidden=64-30``, as Cho et al. have it. Weights and
+        biases start uniform on ``+-1 / sqrt(inputs)``, as torch's ``Linear``; see `Dense`.
 
     Examples
     --------
@@ -58,20 +81,22 @@ class MLP(LearningTask):
         clients: Sequence[Array],
         classes: int,
         *,
-        hidden: Annotated[int, Whole(1)] = 50,
+        hidden: Annotated[int | tuple[int, ...], Widths()] = 50,
         importance: ArrayLike | None = None,
         dtype: DTypeLike = np.float32,
         gram_bytes: int = GRAM_BYTES,
         test_clients: Sequence[Array] | None = None,
         unit: float = 1.0,
     ) -> None:
-        if not is_integer(hidden) or hidden < 1:
-            raise BadParameter("hidden", "MLP", "an integer of at least 1", hidden)
+        if not Widths().accepts(hidden):
+            raise BadParameter("hidden", "MLP", str(Widths()), hidden)
+        units = tuple(map(int, hidden if isinstance(hidden, tuple) else (hidden,)))
         data = ClientData.divide(
             x_train, y_train, x_test, y_test, clients, classes, test_clients, unit
         )
-        model = Dense((data.features, int(hidden), classes), np.dtype(dtype), "uniform", self.name)
-        super().__init__(model, data, Batched(gram_bytes), importance)
+        model = Dense((data.features, *units, classes), np.dtype(dtype), "uniform", self.name)
+        trainer = Batched(gram_bytes) if len(units) == 1 else None
+        super().__init__(model, data, trainer, importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:
