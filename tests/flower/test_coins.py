@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import fedcohort
 from fedcohort.core.client import UPDATE_NORM
-from fedcohort.core.errors import PolicyRefused, TooFewClients
+from fedcohort.core.errors import BadInput, PolicyRefused, TooFewClients
 from fedcohort.core.streams import from_key
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
@@ -231,6 +231,22 @@ def test_several_draws_of_a_client_are_tossed_apart() -> None:
     assert len({first, other, later}) == 3
 
 
+def test_a_client_that_is_invited_once_per_draw_trains_differently_each_time() -> None:
+    seen: list[float] = []
+
+    class Random:
+        size = 10
+
+        def update(self, model: Any, work: flower.Work) -> Any:
+            seen.append(float(work.rng("train").random()))
+            return {"theta": np.zeros(1)}
+
+    grid = flower.InProcessGrid(flower.client_app(lambda context: Random()), 2, raises=True)
+    strategy = flower.CohortStrategy("md:m=5", clients=2, per_draw=True)
+    strategy.start(grid, MODEL, num_rounds=2)
+    assert len(seen) == len(set(seen)) == 10  # five draws of two clients, twice
+
+
 # -- an empty draw ---------------------------------------------------------------------------
 
 
@@ -246,6 +262,8 @@ def test_an_empty_draw_is_not_trained_and_sends_zeros(app: Any) -> None:
 
 def test_training_that_ignores_the_share_is_refused() -> None:
     class Deaf(Local):
+        size = 100
+
         def update(self, model: Any, work: flower.Work) -> Any:
             return {"theta": np.ones(1)}
 
@@ -261,6 +279,9 @@ def test_training_that_ignores_the_share_is_refused() -> None:
         strategy = flower.CohortStrategy("fedsampling-naive:rate=0.9", clients=4)
         with pytest.raises(TooFewClients, match=r"a share of 0\.9 of the samples"):
             strategy.start(grid, MODEL, num_rounds=3)
+        alone = flower.InProcessGrid(app, 1, raises=True)
+        with pytest.raises(BadInput, match=r"work\.participants\(size\)"):  # whatever a server says
+            sent_to(alone, "train", **{wire.DATA_RATE: 0.9, wire.PER_SAMPLE: True, wire.USED: True})
         whole = flower.CohortStrategy("full", clients=4)
         assert whole.start(grid, MODEL, num_rounds=1).arrays["theta"].numpy() == 1.0
 

@@ -199,11 +199,11 @@ class CohortClientApp(ClientApp):
 
         @wraps(train)
         def trained(message: Message, context: Context) -> Message:
-            client = self._asked(message, context)
-            if client.idle:
+            work = Work.of(message)
+            if work.draws_samples and (client := self._asked(message, context)).idle:
                 return self._trained_by_object(client, message)
             reply = train(message, context)
-            Work.of(message).require_honoured()
+            work.require_honoured()
             return reply
 
         return trained

@@ -135,7 +135,7 @@ class FlowerClient(Client):
     @property
     def idle(self) -> bool:
         """Whether a share of the samples is to train and none was drawn."""
-        return (self.work.data_rate < 1 or self.work.per_sample) and self.number == 0
+        return self.work.draws_samples and self.number == 0
 
     def change(self) -> Model:
         """Local training: the change of each array."""

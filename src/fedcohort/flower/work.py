@@ -88,6 +88,11 @@ class Work:
         draw = int(self.config.get(wire.DRAW, 0))
         return stream(int.from_bytes(self._coins), purpose, draw)
 
+    @property
+    def draws_samples(self) -> bool:
+        """Whether it matters which samples take part, or how many."""
+        return self.data_rate < 1 or self.per_sample
+
     def require_honoured(self) -> None:
         """Refuse training that never asked which samples take part, where not all of them do."""
         if self.data_rate < 1 and not self._told.get(wire.USED):
