@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -204,9 +202,3 @@ def test_any_number_of_medoids_up_to_all(ks):
 def test_bad_input_is_named(call, says):
     with pytest.raises(ValueError, match=says):
         call(three_groups())
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "kmedoids", None)
-    with pytest.raises(ImportError, match=r"fedcohort\[clusters\]"):
-        kmedoids(three_groups())

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedcohort.maths.density import NOISE, DensityTree, Floats, Ints, Reachability, nearest
+from fedcohort.maths.medoids import build, fasterpam
 from fedcohort.maths.silhouette import silhouette
 
 Parameters: TypeAlias = Mapping[str, float | None]
@@ -78,9 +79,9 @@ class Clustering:
 def kmedoids(distances: ArrayLike, ks: Sequence[int] | None = None) -> Clustering:
     """K-Medoids: k clients stand for the clusters, the sum of distances to them is small.
 
-    FasterPAM (Schubert and Rousseeuw 2021) from the greedy BUILD start. The start for k is
-    the first k of the start for the largest k, so it is made once. By default k = 2 ... 50,
-    fewer than there are clients. There is no noise. Needs the extra ``clusters``.
+    FasterPAM (Schubert and Rousseeuw 2021) from the greedy BUILD start, see
+    `fedcohort.maths.medoids`. The start for k is the first k of the start for the largest k, so
+    it is made once. By default k = 2 ... 50, fewer than there are clients. There is no noise.
     """
     matrix = _checked(distances)
     n = len(matrix)
@@ -88,11 +89,9 @@ def kmedoids(distances: ArrayLike, ks: Sequence[int] | None = None) -> Clusterin
     _require_all(grid, lambda k: 1 <= k <= n, "numbers of medoids", f"between 1 and {n}")
 
     def candidates() -> Iterator[Candidate]:
-        package = _kmedoids_package()
-        start = package.pam_build(matrix, max(grid)).medoids
+        start = build(matrix, max(grid))
         for k in grid:
-            found = package.fasterpam(matrix, start[:k].copy(), n_cpu=1)
-            yield {"k": int(k)}, np.asarray(found.labels).astype(np.int64), None
+            yield {"k": int(k)}, fasterpam(matrix, start[:k]).labels, None
 
     return _search("kmedoids", n, candidates(), matrix, LEAST_SHARE, "singletons")
 
@@ -307,13 +306,3 @@ def _require(holds: bool, what: str, must: str, got: object) -> None:
 def _require_all(grid: Sequence[Any], holds: Callable[[Any], bool], what: str, must: str) -> None:
     fine = len(grid) > 0 and all(holds(value) for value in grid)
     _require(fine, what, f"one or more, {must}", grid)
-
-
-def _kmedoids_package() -> Any:
-    try:
-        import kmedoids as package
-    except ImportError:
-        raise ImportError(
-            "K-Medoids needs an optional dependency: run `pip install 'fedcohort[clusters]'`."
-        ) from None
-    return package

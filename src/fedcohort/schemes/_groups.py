@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcohort.core.conversation import LABEL_HISTOGRAM, Ask, Conversation, Signal
-from fedcohort.core.errors import BadInput, FedcohortWarning, MissingExtra, TooLarge
+from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
 from fedcohort.core.federation import Federation
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
@@ -263,10 +263,7 @@ class Grouping:
                 f"{8e-9 * n * n:.1f} GB. Use at most {MOST_CLIENTS} clients, or a scheme without "
                 "groups, such as pow-d."
             )
-        try:
-            return _clusters(self.method, summaries.tobytes(), summaries.dtype.str, summaries.shape)
-        except ImportError:
-            raise MissingExtra(f"{self.owner} with clusters='{self.method}'", "clusters") from None
+        return _clusters(self.method, summaries.tobytes(), summaries.dtype.str, summaries.shape)
 
 
 @lru_cache(maxsize=64)  # many schemes and seeds group the same clients

@@ -62,7 +62,7 @@ class Haccs(Scheme[GroupsAndLosses]):
     rho
         What counts: 1 latency alone, 0 loss alone.
     clusters
-        How clusters are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"`` (an extra).
+        How clusters are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"``.
     summary
         What clients tell about their data: ``"labels"`` P(y), ``"features"`` P(X|y).
     epsilon

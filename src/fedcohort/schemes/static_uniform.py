@@ -24,7 +24,7 @@ class StaticUniform(Static):
     d
         Candidates in all, ceil(d / m) from each group; None: 2 m.
     clusters
-        How groups are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"`` (an extra).
+        How groups are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"``.
     summary
         What clients tell about their data: ``"labels"`` P(y), ``"features"`` P(X|y).
     epsilon
