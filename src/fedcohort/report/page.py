@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,24 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.report import (
-    clients,
-    facts,
-    figures,
-    figures_answers,
-    figures_clients,
-    figures_clusters,
-    prose,
-)
-from fedcohort.report.combine import RUNS, is_carried, parts
+from fedcohort.report import facts, prose
+from fedcohort.report.combine import is_carried, parts
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.encode import to_json
-from fedcohort.report.format import byte_count, counted
-from fedcohort.report.markup import card, figure, plain_table
-from fedcohort.report.measures import measured
-from fedcohort.report.scoreboard import Tested, pairs, scoreboard
-from fedcohort.report.styles import DARK, LIGHT, swatch
+from fedcohort.report.format import counted
+from fedcohort.report.markup import figure
+from fedcohort.report.panels import PANELS, Content, Panel, Shown
+from fedcohort.report.scoreboard import Tested, pairs
+from fedcohort.report.styles import DARK, LIGHT
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -62,7 +56,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
 
     tested = pairs(comparison)
     tables = [facts.summary(part, target) for _, part in parts(comparison)]
-    sections = _sections(comparison, tables, target, tested)
+    sections = _sections(Shown(comparison, tables, target, tested))
     drawings = [drawing for section in sections for drawing in section.drawings]
     plotly, script = get_plotlyjs(), _file("page.js")
     return Template(_file("page.html")).substitute(
@@ -71,7 +65,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
         title=escape(_title(comparison)),
         css=_css(),
         what="<br>".join(escape(line) for line in _what(comparison)),
-        links="".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections),
+        links="".join(section.link for section in sections),
         sections="\n".join(section.html() for section in sections),
         data=to_json(_data(comparison, tables, drawings, tested)),
         plotly=plotly,
@@ -184,11 +178,10 @@ def _problem(problem: Any) -> str:
 
 @dataclass(frozen=True)
 class _Section:
-    """A part of the page: HTML, figures, and figures side by side."""
+    """A panel with what it shows."""
 
-    key: str
-    title: str
-    content: tuple[str | Drawing | tuple[Drawing, ...], ...]
+    panel: Panel
+    content: Content
 
     @property
     def drawings(self) -> list[Drawing]:
@@ -198,13 +191,17 @@ class _Section:
             out += [item] if isinstance(item, Drawing) else item if isinstance(item, tuple) else []
         return out
 
+    @property
+    def link(self) -> str:
+        """To the section."""
+        return f'<li><a href="#{self.panel.name}">{escape(self.panel.title)}</a></li>'
+
     def html(self) -> str:
         """The section; the headline of the page is the heading of the first."""
-        heading = "" if self.key == "result" else f"<h2>{escape(self.title)}</h2>"
+        title = escape(self.panel.title)
+        heading = "" if self.panel.name == "result" else f"<h2>{title}</h2>"
         body = "".join(_shown(item) for item in self.content)
-        return (
-            f'<section id="{self.key}" aria-label="{escape(self.title)}">{heading}{body}</section>'
-        )
+        return f'<section id="{self.panel.name}" aria-label="{title}">{heading}{body}</section>'
 
 
 def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
@@ -215,152 +212,17 @@ def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
     return item
 
 
-def _sections(
-    comparison: Comparison, tables: Sequence[pd.DataFrame], target: float | None, tested: Tested
-) -> list[_Section]:
-    c = comparison
-    pair = figures_clients.histogram(c), figures_clients.lorenz(c)
-    weights = figures.weight_theory(c), figures.weight_ratio(c)
-    curves = [figures.progress(c, target)] if any(m.among(c.traces) for m in measured(c)) else []
-    level = [figures.cost(c)] if measured(c)[0].among(c.traces) else []
-    sections = [
-        _Section("result", "Result", (_result(c, tables, target, tested),)),
-        _Section("curves", "Progress", (*_chips(c), *curves)),
-        _Section("cost", "Cost", (*level, _ledger(c), _disclosures(c))),
-        _Section("clients", "Who took part", (figures_clients.heat(c), pair)),
-        _Section("answers", "Drop-outs", (*figures_answers.answers(c), *_answers(c))),
-        _Section("labels", "Labels", (figures.labels(c),)),
-        _Section("weights", "Weights", weights),
-        _Section("worst", "Worst clients", _worst(c)),
-        _Section("federation", "Federation", figures_clients.federations(c)),
-        _Section("clusters", "Clusters", (figures_clusters.cluster_figures(c),)),
-        _Section("settings", "Settings", (_settings(c),)),
-    ]
-    return [section for section in sections if section.content not in ((), ((),))]
-
-
-def _result(
-    comparison: Comparison, tables: Sequence[pd.DataFrame], target: float | None, tested: Tested
-) -> str:
-    """The headline, the answers and the table; for every problem its own."""
-    why = prose.apart(comparison)
-    out = f"<h1>{escape(why)}</h1>" if why else ""
-    for (name, part), table in zip(parts(comparison), tables, strict=True):
-        said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
-        cards = "".join(card(item) for item in prose.cards(part, table, target))
-        out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
-        notes = filter(None, (chance, _not_over(part), escape(prose.beside(part))))
-        out += f'<p class="lead">{" ".join(notes)}</p>'
-        out += f'<dl class="cards">{cards}</dl>'
-        out += scoreboard(part, table, target, tested, comparison.labels)
+def _sections(shown: Shown) -> list[_Section]:
+    """What the panels show; one that cannot is left out, with a warning."""
+    out = []
+    for panel in sorted((cls() for cls in PANELS.all().values()), key=lambda each: each.place):
+        try:
+            section = _Section(panel, panel.content(shown))
+        except FedcohortError:
+            raise
+        except Exception as error:  # one of another package is not to spoil the page
+            said = f"The panel '{panel.name}' is left out: {type(error).__name__}: {error}"
+            warnings.warn(said, FedcohortWarning, stacklevel=2)
+        else:
+            out += [section] if section.content not in ((), ((),)) else []
     return out
-
-
-def _not_over(comparison: Comparison) -> str:
-    if len(comparison.traces) == 1 or not prose.how_far(comparison):
-        return ""
-    return f"{prose.how_far(comparison)}; of those that are not at their end, this is the state."
-
-
-def _chips(comparison: Comparison) -> list[str]:
-    """Which schemes are drawn; nothing to choose where there is one."""
-    if len(comparison.labels) == 1:
-        return []
-    chips = "".join(
-        f'<label class="chip" title="{escape(label)}">'
-        f'<input type="checkbox" value="{index}" checked>{swatch(index)}'
-        f"<span>{escape(label)}</span></label>"
-        for index, label in enumerate(comparison.labels)
-    )
-    buttons = "".join(
-        f'<button type="button" data-show="{key}">{words}</button>'
-        for key, words in (("all", "All"), ("best", "Best five"), ("none", "None"))
-    )
-    return [
-        '<div class="panel filter"><fieldset class="chips"><legend>Schemes in all figures</legend>'
-        f"{buttons}{chips}</fieldset></div>"
-    ]
-
-
-def _ledger(comparison: Comparison) -> str:
-    table = facts.ledger(comparison)
-    for name in ("bytes_down", "bytes_up"):
-        table[name] = [byte_count(value) for value in table[name]]
-    table["messages"] = [f"{value:,.0f}" for value in table["messages"]]
-    return _panel(
-        "Ledger: what was sent",
-        "Mean per run over seeds. A question costs messages and tells the server something about "
-        "every client it is put to.",
-        table.rename(columns={"bytes_down": "to clients", "bytes_up": "to server"}),
-    )
-
-
-def _disclosures(comparison: Comparison) -> str:
-    return _panel(
-        "What the server learns",
-        "As every scheme declares it. Epsilon is what the answers of one client spend of its "
-        "privacy over the whole run; a dash is no promise.",
-        facts.disclosures(comparison),
-    )
-
-
-def _panel(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:
-    """A box with a table."""
-    shown = table.rename(columns={"discloses": "server learns"})
-    return (
-        f'<div class="panel">{before}<h3>{escape(title)}</h3><p class="lead">{escape(lead)}</p>'
-        f'<div class="scroll" role="region" aria-label="{escape(title)}" tabindex="0">'
-        f"{plain_table(shown)}</div></div>"
-    )
-
-
-def _answers(comparison: Comparison) -> tuple[str, ...]:
-    table = facts.answers(comparison)
-    if table.empty:
-        return ()
-    grouped = table.groupby("scheme", sort=False)
-    shown = grouped.sum().drop(columns="round").assign(answered=100 * grouped["answered"].mean())
-    names = {
-        "answered": "% of draws answered",
-        "void": "void rounds",
-        "counted": "answers that counted",
-    }
-    return (
-        _panel(
-            "Who answered, in sum",
-            "Over all rounds, mean over seeds. Reports that are missing or were rejected are "
-            "counted by reason; in a void round too few answered, so the model stayed.",
-            shown.rename(columns=names).reset_index(),
-        ),
-    )
-
-
-def _worst(comparison: Comparison) -> tuple[Drawing | str, ...]:
-    table = clients.worst_clients(comparison, 5)
-    if table.empty:  # nobody evaluated the last model client by client
-        return ()
-    panel = _panel(
-        "The five clients served worst, scheme by scheme",
-        "Losses of the last model on the clients' own data, mean over seeds.",
-        table.rename(columns={"rounds": "rounds taken part in"}),
-    )
-    return figures_clients.losses(comparison), panel
-
-
-def _settings(comparison: Comparison) -> str:
-    told = [comparison.settings, *comparison.settings.get(RUNS, {}).values()]
-    commands = "\n".join(str(each["command"]) for each in told if each.get("command"))
-    again = f"<h3>To repeat</h3><pre>{escape(commands)}</pre>" if commands else ""
-    table = facts.settings(comparison)
-    lead = (
-        "Equal seeds start from the same model and give a client the same mini-batches whoever "
-        "chose it, so differences between schemes are paired."
-    )
-    if is_carried(comparison):
-        lead = "As the server knows it: what clients hold and how they train is their own affair."
-    return _panel(
-        "Everything that decided these runs",
-        lead,
-        table[table["setting"] != "command"],
-        again,
-    )

@@ -1,0 +1,57 @@
+"""What a panel of the report is, and what panels are made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from fedcohort.core.parameters import Checked
+from fedcohort.report.drawing import Drawing
+from fedcohort.report.markup import plain_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedcohort.report.scoreboard import Tested
+    from fedcohort.simulation import Comparison
+
+Content: TypeAlias = tuple[str | Drawing | tuple[Drawing, ...], ...]
+"""HTML, figures, and figures side by side."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page is made of."""
+
+    comparison: Comparison
+    tables: Sequence[pd.DataFrame]
+    """The summary of every problem, see `fedcohort.report.combine.parts`."""
+    target: float | None
+    tested: Tested
+    """Every scheme against every other."""
+
+
+class Panel(Checked, ABC):
+    """A part of the page, with a heading and a link to it."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    place: ClassVar[float]
+    """Where it stands: the smallest comes first."""
+
+    @abstractmethod
+    def content(self, shown: Shown) -> Content:
+        """What it shows; nothing where there is nothing to show, and the panel is left out."""
+
+
+def box(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:
+    """A box with a table."""
+    shown = table.rename(columns={"discloses": "server learns"})
+    return (
+        f'<div class="panel">{before}<h3>{escape(title)}</h3><p class="lead">{escape(lead)}</p>'
+        f'<div class="scroll" role="region" aria-label="{escape(title)}" tabindex="0">'
+        f"{plain_table(shown)}</div></div>"
+    )

@@ -1,0 +1,22 @@
+"""Who took part, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.report import figures_clients
+from fedcohort.report.panels.base import Content, Panel, Shown
+
+
+@dataclass(frozen=True)
+class Participation(Panel):
+    """Rounds of every client, and how evenly they are spread."""
+
+    name: ClassVar[str] = "clients"
+    title: ClassVar[str] = "Who took part"
+    place: ClassVar[float] = 30
+
+    def content(self, shown: Shown) -> Content:
+        c = shown.comparison
+        return figures_clients.heat(c), (figures_clients.histogram(c), figures_clients.lorenz(c))

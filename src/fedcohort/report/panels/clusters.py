@@ -1,0 +1,21 @@
+"""What a scheme knows of its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.report import figures_clusters
+from fedcohort.report.panels.base import Content, Panel, Shown
+
+
+@dataclass(frozen=True)
+class Clusters(Panel):
+    """Clusters and strata that schemes draw from."""
+
+    name: ClassVar[str] = "clusters"
+    title: ClassVar[str] = "Clusters"
+    place: ClassVar[float] = 90
+
+    def content(self, shown: Shown) -> Content:
+        return (figures_clusters.cluster_figures(shown.comparison),)

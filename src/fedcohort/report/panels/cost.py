@@ -1,0 +1,50 @@
+"""What was sent, and what the server learns of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedcohort.report import facts, figures
+from fedcohort.report.format import byte_count
+from fedcohort.report.measures import measured
+from fedcohort.report.panels.base import Content, Panel, Shown, box
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+@dataclass(frozen=True)
+class Costs(Panel):
+    """Messages and bytes, and what the server learns of clients."""
+
+    name: ClassVar[str] = "cost"
+    title: ClassVar[str] = "Cost"
+    place: ClassVar[float] = 20
+
+    def content(self, shown: Shown) -> Content:
+        c = shown.comparison
+        level = [figures.cost(c)] if measured(c)[0].among(c.traces) else []
+        return (*level, _ledger(c), _disclosures(c))
+
+
+def _ledger(comparison: Comparison) -> str:
+    table = facts.ledger(comparison)
+    for name in ("bytes_down", "bytes_up"):
+        table[name] = [byte_count(value) for value in table[name]]
+    table["messages"] = [f"{value:,.0f}" for value in table["messages"]]
+    return box(
+        "Ledger: what was sent",
+        "Mean per run over seeds. A question costs messages and tells the server something about "
+        "every client it is put to.",
+        table.rename(columns={"bytes_down": "to clients", "bytes_up": "to server"}),
+    )
+
+
+def _disclosures(comparison: Comparison) -> str:
+    return box(
+        "What the server learns",
+        "As every scheme declares it. Epsilon is what the answers of one client spend of its "
+        "privacy over the whole run; a dash is no promise.",
+        facts.disclosures(comparison),
+    )

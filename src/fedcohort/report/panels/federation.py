@@ -1,0 +1,21 @@
+"""Who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.report import figures_clients
+from fedcohort.report.panels.base import Content, Panel, Shown
+
+
+@dataclass(frozen=True)
+class Clients(Panel):
+    """Sizes and labels of the clients."""
+
+    name: ClassVar[str] = "federation"
+    title: ClassVar[str] = "Federation"
+    place: ClassVar[float] = 80
+
+    def content(self, shown: Shown) -> Content:
+        return figures_clients.federations(shown.comparison)

@@ -1,0 +1,45 @@
+"""What came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, ClassVar
+
+from fedcohort.report import prose
+from fedcohort.report.combine import parts
+from fedcohort.report.markup import card
+from fedcohort.report.panels.base import Content, Panel, Shown
+from fedcohort.report.scoreboard import scoreboard
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
+
+
+@dataclass(frozen=True)
+class Result(Panel):
+    """The headline, the answers and the table; for every problem its own."""
+
+    name: ClassVar[str] = "result"
+    title: ClassVar[str] = "Result"
+    place: ClassVar[float] = 0
+
+    def content(self, shown: Shown) -> Content:
+        comparison = shown.comparison
+        why = prose.apart(comparison)
+        out = f"<h1>{escape(why)}</h1>" if why else ""
+        for (name, part), table in zip(parts(comparison), shown.tables, strict=True):
+            said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
+            cards = "".join(card(item) for item in prose.cards(part, table, shown.target))
+            out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
+            notes = filter(None, (chance, _not_over(part), escape(prose.beside(part))))
+            out += f'<p class="lead">{" ".join(notes)}</p>'
+            out += f'<dl class="cards">{cards}</dl>'
+            out += scoreboard(part, table, shown.target, shown.tested, comparison.labels)
+        return (out,)
+
+
+def _not_over(comparison: Comparison) -> str:
+    if len(comparison.traces) == 1 or not prose.how_far(comparison):
+        return ""
+    return f"{prose.how_far(comparison)}; of those that are not at their end, this is the state."

@@ -1,0 +1,30 @@
+"""Whom the last model serves worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.report import clients, figures_clients
+from fedcohort.report.panels.base import Content, Panel, Shown, box
+
+
+@dataclass(frozen=True)
+class WorstClients(Panel):
+    """Losses of the last model client by client."""
+
+    name: ClassVar[str] = "worst"
+    title: ClassVar[str] = "Worst clients"
+    place: ClassVar[float] = 70
+
+    def content(self, shown: Shown) -> Content:
+        comparison = shown.comparison
+        table = clients.worst_clients(comparison, 5)
+        if table.empty:  # nobody evaluated the last model client by client
+            return ()
+        last = box(
+            "The five clients served worst, scheme by scheme",
+            "Losses of the last model on the clients' own data, mean over seeds.",
+            table.rename(columns={"rounds": "rounds taken part in"}),
+        )
+        return figures_clients.losses(comparison), last
