@@ -189,13 +189,6 @@ class Ledger:
                 spent[entry.purpose] = spent.get(entry.purpose, 0.0) + entry.epsilon
         return spent
 
-    def per_round(self, rounds: int) -> Ints:
-        """(rounds, 3) messages, bytes down, bytes up; what came before counts to round 0."""
-        out = np.zeros((rounds, 3), dtype=np.int64)
-        for entry in self.entries:
-            out[max(0, entry.round)] += (entry.messages, entry.bytes_down, entry.bytes_up)
-        return out
-
 
 def _answer_bytes(signal: Signal, answers: Array, heard: int) -> int:
     """What the answers weigh; rows alike are not weighed one by one."""

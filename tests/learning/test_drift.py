@@ -99,24 +99,6 @@ def test_drift_has_a_row_per_client(shape: tuple[int, ...]) -> None:
         task.updates(task.initial(0), CLIENTS, LocalWork(), rngs(), drift=np.zeros(shape))
 
 
-@pytest.mark.parametrize("drifting", [False, True])
-@pytest.mark.parametrize("kind", [Softmax, MLP])
-def test_blocks_are_the_rows_of_one_call(kind: type[Softmax] | type[MLP], drifting: bool) -> None:
-    task, work = build(kind), LocalWork(epochs=2, batch=10, lr=0.1)
-    theta = task.initial(0)
-    drift = np.ones((len(CLIENTS), task.dimension)) if drifting else None
-    whole = task.updates(theta, CLIENTS, work, rngs(), 0.5, drift)
-    [(all_of_them, rows)] = task.update_blocks(theta, CLIENTS, work, rngs(), 0.5, drift)
-    assert all_of_them == slice(0, 6)
-    assert np.array_equal(rows, whole)  # in one block to the last bit
-    some = 4 * 8 * task.dimension  # room for four
-    blocks = list(task.update_blocks(theta, CLIENTS, work, rngs(), 0.5, drift, some))
-    assert [part for part, _ in blocks] == [slice(0, 4), slice(4, 6)]
-    np.testing.assert_allclose(np.concatenate([rows for _, rows in blocks]), whole, atol=1e-13)
-    assert len(list(task.update_blocks(theta, CLIENTS, work, rngs(), most_bytes=1))) == 6
-    assert list(task.update_blocks(theta, CLIENTS[:0], work, [])) == []
-
-
 class Plainly(Quadratic):
     """A user's task that was written before there was a drift."""
 
@@ -134,10 +116,10 @@ class Plainly(Quadratic):
 def test_a_task_without_drift_trains_plainly_and_says_so() -> None:
     task, work = Plainly([[0.0], [1.0]]), LocalWork(steps=1, lr=1.0)
     both = np.arange(2)
-    [(_, rows)] = task.update_blocks(np.zeros(1), both, work, rngs(both))
+    rows = task.local_updates(np.zeros(1), both, work, rngs(both))
     assert rows.tolist() == [[0.0], [1.0]]
     with pytest.raises(BadInput, match="'updates' must take 'drift'"):
-        list(task.update_blocks(np.zeros(1), both, work, rngs(both), drift=np.ones((2, 1))))
+        task.local_updates(np.zeros(1), both, work, rngs(both), drift=np.ones((2, 1)))
 
 
 @pytest.mark.parametrize("kind", [Softmax, MLP])

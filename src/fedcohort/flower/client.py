@@ -22,11 +22,8 @@ know of its updates is then found by calling that function, and of its loss by c
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import cache, wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,6 @@ from fedcohort.flower.local import rule_unused
 from fedcohort.flower.quantities import FlowerClient, Model
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
-from fedcohort.privacy.client import Fresh
 from fedcohort.schemes import schemes
 
 Build = Callable[[Context], Any]
@@ -286,7 +282,6 @@ def client_app(
     policy: ClientPolicy | None = None,
     simulated: bool = False,
     mods: list[Any] | None = None,
-    discretion: ClientPolicy | None = None,
     **facts: Any,
 ) -> CohortClientApp:
     """A ClientApp that answers the questions of schemes.
@@ -310,8 +305,6 @@ def client_app(
         exact size off which updates are zero.
     mods
         As for any ClientApp.
-    discretion
-        The old name of ``policy``.
     facts
         Instead of ``local``: single facts, each a function of the context, for instance
         ``size=lambda context: 600``.
@@ -327,10 +320,6 @@ def client_app(
             if not (callable(fact) and len(inspect.signature(fact).parameters) == 1):
                 raise BadInput(f"client_app({name}=...) must be a function of the context.")
         local = _facts(facts)
-    if discretion is not None:
-        said = "client_app(discretion=...) has become client_app(policy=ClientPolicy(...))."
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
-    policy = policy or discretion
     return CohortClientApp(
         local,
         key=key,
@@ -355,15 +344,3 @@ def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:
             raise AttributeError(name=name, obj=self)
 
     return Facts
-
-
-def Discretion(  # noqa: N802 - the name of a class that it was
-    answers: Collection[str] | None = None,
-    folder: Callable[[Context], Path] | None = None,
-    policy: ClientPolicy | None = None,
-    fresh: Fresh = "never",
-) -> ClientPolicy:
-    """An old name: `fedcohort.privacy.ClientPolicy` says all that a client agrees to."""
-    said = "Discretion has become fedcohort.privacy.ClientPolicy(answers=, folder=, ...)."
-    warnings.warn(said, DeprecationWarning, stacklevel=2)
-    return replace(policy or ClientPolicy(), answers=answers, folder=folder, fresh=fresh)

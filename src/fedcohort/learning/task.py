@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -17,8 +17,6 @@ from fedcohort.core.fingerprint import Digest, attributes
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.batches import participants
 from fedcohort.learning.work import LocalWork
-
-BLOCK_BYTES = 256 << 20  # what the updates of clients that train in one go may hold
 
 
 @dataclass(frozen=True)
@@ -120,27 +118,6 @@ class Task(ABC):
         with ``work.mu`` it is all that local algorithms ask of training: FedProx sets mu,
         SCAFFOLD has the drift ``c - c_i``, FedDyn both.
         """
-
-    def update_blocks(
-        self,
-        theta: Array,
-        clients: Ints,
-        work: LocalWork,
-        rngs: Sequence[np.random.Generator],
-        data_rate: float = 1.0,
-        drift: Array | None = None,
-        most_bytes: int = BLOCK_BYTES,
-    ) -> Iterator[tuple[slice, Array]]:
-        """The rows of `updates`, some clients at a time: which of ``clients``, and their rows.
-
-        Ten thousand updates need not be in memory at once. What fits into ``most_bytes`` (at
-        8 bytes a number) is one block, and then the numbers are those of `updates`.
-        """
-        most = max(1, most_bytes // (8 * self.dimension))
-        for start in range(0, len(clients), most):
-            some = slice(start, min(start + most, len(clients)))
-            own = None if drift is None else drift[some]
-            yield some, self.local_updates(theta, clients[some], work, rngs[some], data_rate, own)
 
     def local_updates(
         self,
