@@ -36,6 +36,8 @@ from fedcohort.server.checkpoint import (
     unpack_selection,
     unpack_state,
 )
+from fedcohort.server.guards import GUARDS, Hardened, guards
+from fedcohort.server.protection import after, without_barred
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import (
     admit,
@@ -75,6 +77,9 @@ class Selector:
         asked. Only schemes that ask need it.
     ledger
         Where costs are booked.
+    hardened
+        What is done about clients that lie, as for `fedcohort.simulate`. Between `select` and
+        `observe` updates are your own, so nothing is clipped; in `play` it is.
 
     >>> import fedcohort
     >>> federation = fedcohort.Federation.from_sizes([40, 30, 20, 10])
@@ -94,6 +99,7 @@ class Selector:
         *,
         ask: Answer | None = None,
         ledger: Ledger | None = None,
+        hardened: Hardened = None,
     ) -> None:
         if not isinstance(federation, Federation):
             raise BadInput(
@@ -104,8 +110,9 @@ class Selector:
         self.seed = checked_seed(seed, "Selector")
         self.ask = ask
         self.ledger = Ledger() if ledger is None else ledger
-        self._setup = Setup(self.scheme, self.seed)
-        self._standing = State.first(self._setup, federation, np.empty(0))
+        self._setup = Setup(self.scheme, self.seed, guards=guards(hardened))
+        believed = self._setup.admitted(federation)
+        self._standing = State.first(self._setup, believed, np.empty(0))
         self._selection: Selection | None = None
         self._law: Design | None = None  # that the last cohort came from
         self._equipped = False
@@ -208,6 +215,8 @@ class Selector:
         federation = self.federation.among(context.available)
         if len(federation.present) == 0:
             return Everyone(federation.shares)  # nobody, for certain
+        context = without_barred(self._setup, self._standing, context)
+        federation = self.federation.among(context.available)
         return self.scheme.design(self.start(), federation, context)
 
     def picture(self) -> dict[str, Array]:
@@ -232,7 +241,10 @@ class Selector:
         cohort = self._selection.cohort
         known = observed(self._setup, self._standing, cohort, self._heard(cohort, replies))
         self.ledger.trained(self.round, cohort.clients, self.scheme.listens)
-        self._standing = replace(self._standing, round=self.round + 1, scheme=known)
+        remembered = after(self._setup, self._standing, self._selection, cohort)
+        self._standing = replace(
+            self._standing, round=self.round + 1, scheme=known, guards=remembered
+        )
         self._selection = None
 
     def equip(self, carrier: type[Carrier], **server: Any) -> None:
@@ -314,7 +326,8 @@ class Selector:
         if self._selection is not None:
             header["selection"], more = pack_selection(self._selection)
             arrays |= more
-        store.save(path, {"kind": KIND, **header}, arrays)
+        words = [guard.spec for guard in self._setup.guards]
+        store.save(path, {"kind": KIND, **header, "hardened": words}, arrays)
 
     @classmethod
     def load(
@@ -330,13 +343,14 @@ class Selector:
             build = partial(installed, header["scheme"])
             if kind is not None and kind.name == header["scheme"]:
                 build = partial(kind.build)
-            setup = Setup(build(**header["parameters"]), int(header["seed"]))
+            behind = tuple(GUARDS.build(word, files=False) for word in header.get("hardened", ()))
+            setup = Setup(build(**header["parameters"]), int(header["seed"]), guards=behind)
             standing = unpack_choosing(setup, header, arrays)
-            selector = cls(setup.scheme, standing.federation, setup.seed, ask=ask)
+            selector = cls(setup.scheme, standing.federation, setup.seed, ask=ask, hardened=behind)
             selector._standing = standing
             if header.get("selection") is not None:
                 n = len(standing.federation)
-                kept = unpack_selection(setup.scheme, n, header["selection"], arrays)
+                kept = unpack_selection(setup, n, header["selection"], arrays)
                 selector._selection = replayed(setup, standing, kept)
                 selector._law = selector._selection.law
         if header.get(SERVER) is not None:

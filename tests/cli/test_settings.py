@@ -11,6 +11,7 @@ from fedcohort import data
 from fedcohort.cli import app
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.server import aggregator, optimiser
+from fedcohort.server.guards import GUARDS
 from fedcohort.simulation import availability
 from fedcohort.simulation.problem import MODELS
 
@@ -35,7 +36,10 @@ def test_the_defaults_are_settings_that_are_taken(listed):
         assert optimiser(row["name"], **row["settings"]) == optimiser(row["name"])
     for row in listed["--availability"]:
         assert availability(row["name"], **row["settings"]) == availability(row["name"])
-    assert [row["settings"] for row in listed["--aggregator"]] == [{}, {}]
+    for row in listed["--aggregator"]:
+        assert aggregator(row["name"], **row["settings"]) == aggregator(row["name"])
+    for row in listed["--guard"]:
+        assert GUARDS.build(row["name"], **row["settings"]) == GUARDS.build(row["name"])
     names = [aggregator(row["name"]).name for row in listed["--aggregator"]]
     assert names == ["memory", "plain"]
 

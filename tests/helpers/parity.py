@@ -96,12 +96,14 @@ def difference(name: str, seed: int, size: Size, dtype: str) -> Difference:
     return compared(task(size, dtype), of_size(name, size.m), seed, size.work, ROUNDS)
 
 
-def compared(problem: Any, scheme: Any, seed: int, work: LocalWork, rounds: int) -> Difference:
+def compared(
+    problem: Any, scheme: Any, seed: int, work: LocalWork, rounds: int, **options: Any
+) -> Difference:
     """Run a scheme in the simulator and on Flower, and compare."""
-    trace = fedcohort.simulate(problem, scheme, rounds=rounds, seed=seed, work=work)
+    trace = fedcohort.simulate(problem, scheme, rounds=rounds, seed=seed, work=work, **options)
     clients = len(problem.sizes)
     app = flower.client_app(flower.task_client(problem, work), simulated=True)
-    strategy = flower.CohortStrategy(scheme, clients=clients, seed=seed)
+    strategy = flower.CohortStrategy(scheme, clients=clients, seed=seed, **options)
     result = strategy.start(
         flower.InProcessGrid(app, clients, raises=True),
         flower.first_model(problem, seed),

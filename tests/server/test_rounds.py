@@ -53,7 +53,7 @@ def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -
     state, selection = carry(choose(setup, state, context_of(state), Ledger()), Answering())
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
-    kept = unpack_selection(setup.scheme, len(state.federation), *store.load(tmp_path / "x", "x"))
+    kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
     assert kept.law is None
     again = replayed(setup, state, kept)
     assert again.cohort == selection.cohort

@@ -18,6 +18,7 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
 from fedcohort.server.aggregators import AGGREGATORS, aggregator
+from fedcohort.server.guards import GUARDS, guards
 from fedcohort.server.optimisers import OPTIMISERS, optimiser
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.arms import arm
@@ -79,6 +80,14 @@ def compare(
         part_option("What a client does, as in fedprox:mu=0.1", ALGORITHMS, "--algorithm"),
         ALGORITHMS,
     ] = "sgd",
+    hardened: Annotated[
+        bool, typer.Option("--hardened", help="Do what can be done about clients that lie.")
+    ] = False,
+    guard: Annotated[
+        list[str] | None,
+        part_option("Of that only this (repeatable), as in clip:times=3", GUARDS, "--guard"),
+        GUARDS,
+    ] = None,
     centralised: Annotated[
         int | None, typer.Option(help="Train on all data in one place, too: samples a round.")
     ] = None,
@@ -151,6 +160,10 @@ def compare(
         "evaluate_every": every,
     }
     task = problem.task()
+    if hardened or guard:
+        if hardened and guard:
+            raise BadInput("Give --hardened for all guards, or --guard for some, not both.")
+        options["hardened"] = guards(guard or True)
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
     run(
         task,

@@ -16,6 +16,7 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
+from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, Task, compare
 from fedcohort.simulation.arms import Which, labelled
 
@@ -55,7 +56,8 @@ def run(
 
     ``out`` is the folder that the user named; ``folder`` that one, or a default.
     """
-    print(disclosed(schemes, rounds, options.get("algorithm")), file=sys.stderr)
+    behind: tuple[Guard, ...] = options.get("hardened", ())
+    print(disclosed(schemes, rounds, options.get("algorithm"), behind), file=sys.stderr)
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
     command = command_line()
     kept = {**settings, "command": command}
@@ -83,11 +85,16 @@ def run(
         raise typer.Exit(130)
 
 
-def disclosed(schemes: Sequence[Which], rounds: int, algorithm: Algorithm | None = None) -> str:
+def disclosed(
+    schemes: Sequence[Which],
+    rounds: int,
+    algorithm: Algorithm | None = None,
+    behind: tuple[Guard, ...] = (),
+) -> str:
     """What the server will learn of every client; schemes that disclose the same together."""
     alike: dict[tuple[Disclosure, ...], list[str]] = {}
     for label, arm in labelled(schemes).items():
-        alike.setdefault(arm.disclosures(rounds, algorithm), []).append(label)
+        alike.setdefault(arm.disclosures(rounds, algorithm, behind), []).append(label)
     lines = ["What the server will learn of the clients:"]
     for learnt, labels in alike.items():
         lines.append(f"  {', '.join(labels)}")

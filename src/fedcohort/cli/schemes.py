@@ -18,6 +18,7 @@ from fedcohort.core.discovery import summary
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.server.guards import HARDENED, Guard, withdrawn
 
 PIPED = 1_000
 
@@ -25,13 +26,16 @@ PIPED = 1_000
 def schemes(
     names: Annotated[list[str] | None, typer.Argument(help="Only these, or ./mine.py.")] = None,
     cite: Annotated[bool, typer.Option("--cite", help="Print the papers instead.")] = False,
+    hardened: Annotated[
+        bool, typer.Option("--hardened", help="What still holds with --hardened, as in `compare`.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks and takes."""
     if not (names or cite or as_json):
-        _print_all()
+        _print_all(HARDENED if hardened else ())
         return
-    rows = [describe(find(name)) for name in names or SCHEMES]
+    rows = [describe(find(name), HARDENED if hardened else ()) for name in names or SCHEMES]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:
@@ -42,15 +46,16 @@ def schemes(
             _print_one(row, _console())
 
 
-def describe(cls: type[Scheme[Any]]) -> dict[str, Any]:
-    """All that a scheme declares, in plain values."""
-    declared = constraints(cls)
+def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str, Any]:
+    """All that a scheme declares, in plain values; behind guards, as far as it holds there."""
+    declared, given_up = constraints(cls), withdrawn(cls, behind)
     text = inspect.getdoc(cls) or ""
     return {
         "name": cls.name,
         "summary": summary(text),
-        "unbiased": Claim.UNBIASED in cls.claims,
-        "claims": sorted(claim.value for claim in cls.claims),
+        "unbiased": Claim.UNBIASED in cls.claims - given_up,
+        "claims": sorted(claim.value for claim in cls.claims - given_up),
+        **({"withdrawn": sorted(claim.value for claim in given_up)} if behind else {}),
         "asks": sorted(signal.name for signal in cls.asks),
         "listens": sorted(signal.name for signal in cls.listens),
         "parameters": {
@@ -71,14 +76,16 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=PIPED)  # a pipe has no width
 
 
-def _print_all() -> None:
+def _print_all(behind: tuple[Guard, ...]) -> None:
     """A line each, from the source: a list need not wait for what schemes compute with."""
     console, listed = _console(), SCHEMES.listed()
     widest = max(map(len, listed))
-    lines = [Text(f"{'scheme':{widest}}  unbiased  what it does", "bold")]
+    given_up = any(Claim.UNBIASED in guard.withdraws for guard in behind)
+    yes = "withdrawn" if given_up else "yes"
+    lines = [Text(f"{'scheme':{widest}}  {'unbiased':{len(yes)}}  what it does", "bold")]
     for name, part in listed.items():
-        unbiased = "yes" if part.declares("claims", Claim.UNBIASED.name) else "no"
-        lines.append(Text(f"{name:{widest}}  {unbiased:8}  {part.summary}"))
+        unbiased = yes if part.declares("claims", Claim.UNBIASED.name) else "no"
+        lines.append(Text(f"{name:{widest}}  {unbiased:{max(8, len(yes))}}  {part.summary}"))
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
@@ -90,8 +97,10 @@ def _print_one(row: dict[str, Any], console: Console) -> None:
     """Everything about one scheme: what it declares, then its text."""
     console.print(Text(f"{row['name']}\n", "bold"))
     facts = Table(box=None, show_header=False, pad_edge=False)
-    for key, between in (("claims", "; "), ("asks", ", "), ("listens", ", ")):
-        facts.add_row(Text(key), Text(between.join(row[key]) or "nothing"))
+    listed = (("claims", "; "), ("withdrawn", "; "), ("asks", ", "), ("listens", ", "))
+    for key, between in listed:
+        if key in row:
+            facts.add_row(Text(key), Text(between.join(row[key]) or "nothing"))
     for number, (name, each) in enumerate(row["parameters"].items()):
         default = "required" if each["required"] else f"by default {each['default']!r}"
         known = f"{name}: {each['must be']}; {default}" if each["must be"] else f"{name}: {default}"

@@ -105,6 +105,6 @@ class Folder:
         with store.whole(path, "cohort"):
             if header["round"] != state.round:
                 return state, None, spent
-            selection = unpack_selection(setup.scheme, len(state.federation), header, arrays)
+            selection = unpack_selection(setup, len(state.federation), header, arrays)
             entries = [Entry.checked(entry) for entry in header["entries"]]
             return state, replayed(setup, state, selection), entries

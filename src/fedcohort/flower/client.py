@@ -41,6 +41,7 @@ from fedcohort.flower.quantities import FlowerClient, Model
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
 from fedcohort.schemes import schemes
+from fedcohort.server.guards import GUARDS
 
 Build = Callable[[Context], Any]
 Handler = Callable[[Message, Context], Message]
@@ -51,6 +52,7 @@ CORE = (SIZE, LOSS, LABEL_HISTOGRAM, UPDATE, UPDATE_NORM)
 def known_signals(more: tuple[Signal, ...] = ()) -> dict[str, Signal]:
     """Every signal that an installed scheme asks for or listens to, by name, and ``more``."""
     declared = [signal for cls in schemes().values() for signal in (*cls.asks, *cls.listens)]
+    declared += [signal for cls in GUARDS.all().values() for signal in cls.asks]
     return {signal.name: signal for signal in (*CORE, *declared, *more)}
 
 

@@ -205,7 +205,7 @@ class Session:
 
     def found(self, keys: Any) -> None:
         """Begin with these clients."""
-        federation = self.population.federation(keys)
+        federation = self.setup.admitted(self.population.federation(keys))
         self.begins(State.first(self.setup, federation, self._theta))
 
     def begins(self, state: State) -> None:
@@ -233,6 +233,7 @@ class Session:
             "dimension": self.layout.dimension,
             "layers": {name: list(shape) for name, shape in self.layout.shapes.items()},
             "versions": versions(),
+            **setup.hardening(),
             "ids": list(federation.ids),
             "sizes": federation.sizes,
             "importance": federation.importance,
@@ -247,6 +248,7 @@ class Session:
             "the optimiser": setup.optimiser.spec,
             "the aggregator": setup.aggregator.spec,
             "the local algorithm": setup.algorithm.spec,
+            "guards": setup.hardening().get("hardened"),
             "importance": importance if isinstance(importance, str) else "given",
             "a seed that was": "given" if self.repeatable else "drawn",
         }

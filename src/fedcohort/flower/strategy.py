@@ -44,6 +44,7 @@ from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
+from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
@@ -83,6 +84,9 @@ class CohortStrategy(Strategy):
     algorithm
         What a chosen client does, from `fedcohort.algorithms`, or its name (``"fedprox:mu=0.1"``);
         plain SGD by default. Clients must have it: installed, or by ``client_app(algorithms=)``.
+    hardened
+        What is done about clients that lie, as for `fedcohort.simulate`: True for everything, or
+        guards by name (``"size-cap+rate-cap"``).
     quorum
         The share of the draws that must be answered; below it the round is void and the model
         stays. So is a round for which nobody came. Three void rounds in a row are an error.
@@ -125,6 +129,7 @@ class CohortStrategy(Strategy):
         aggregator: Aggregator | str | None = None,
         dropouts: DropOutRule | str | None = None,
         algorithm: Algorithm | str | None = None,
+        hardened: Hardened = None,
         quorum: float = 0.5,
         limits: Limits | None = None,
         per_draw: bool = False,
@@ -163,6 +168,7 @@ class CohortStrategy(Strategy):
             dropout_rule(dropouts),
             float(quorum),
             algorithm_by_name(algorithm),
+            guards(hardened),
         )
         require(setup, FlowerCarrier)
         _require_once(setup.algorithm, per_draw)
@@ -221,14 +227,20 @@ class CohortStrategy(Strategy):
         rule, quorum = self.dropouts, self.session.setup.quorum
         biased = " (BIASED towards clients that answer more often)" if rule.biased else ""
         log.info("\t├──> drop-outs: %s%s, quorum %g", rule, biased, quorum)
+        hardening = self.session.setup.hardening()
+        if "hardened" in hardening:
+            log.info("\t├──> hardened: %s", "+".join(hardening["hardened"]))
+        for claim in hardening.get("withdrawn", ()):
+            log.info("\t├──> WITHDRAWN, a claim of %s: %s", self.scheme.name, claim)
         log.info("\t└──> the server learns, of each client:")
         for disclosure in self.disclosures():
             log.info("\t     %s", disclosure)
 
     def disclosures(self) -> list[Disclosure]:
         """What the server will learn of its clients, told before it happens."""
-        told = [each for each in self.scheme.disclosures(self._rounds) if each != SIZES]
-        told += self.session.setup.algorithm.disclosures
+        setup = self.session.setup
+        told = [each for each in setup.disclosures(self._rounds) if each != SIZES]
+        told += setup.algorithm.disclosures
         asks_sizes = self.session.population.importance == "size"
         return [SIZES, *told] if asks_sizes else told
 

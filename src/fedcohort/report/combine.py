@@ -21,7 +21,9 @@ APART = "ranked apart"
 DIFFER = "runs differ in"
 RUNS = "run by run"
 _NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
-_OF_ONE_RUN = {"scheme", "parameters", "label", "seed", "versions", STATE, OWN}
+_OF_ONE_RUN = {
+    "scheme", "parameters", "label", "seed", "versions", "withdrawn", STATE, OWN,
+}  # fmt: skip
 _GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
 _KNOWN_EVERYWHERE = (
     "rounds", "clients", "importance", "dimension", "optimiser", "aggregator", "algorithm",

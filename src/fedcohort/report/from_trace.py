@@ -41,6 +41,8 @@ def law_of(trace: Trace) -> Design | None:
     """
     if trace.settings.get("availability", {}).get("name", "always") != "always":
         return None
+    if trace.settings.get("hardened"):  # who may be chosen depends on the rounds before
+        return None
     if (trace.available < len(trace.importance)).any():
         return None
     scheme = scheme_of(trace)

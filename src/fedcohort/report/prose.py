@@ -84,6 +84,20 @@ def beside(comparison: Comparison) -> str:
     )
 
 
+def hardened(comparison: Comparison) -> str:
+    """What was done about clients that lie, and what schemes no longer claim for it."""
+    told = {trace.label: trace.settings for trace in comparison.traces}
+    behind = {", ".join(each["hardened"]) for each in told.values() if each.get("hardened")}
+    out = [f"Hardened by {guards}." for guards in sorted(behind)]
+    given_up: dict[str, list[str]] = {}
+    for label, each in told.items():
+        for claim in each.get("withdrawn", ()):
+            given_up.setdefault(str(claim), []).append(label)
+    for claim, labels in given_up.items():
+        out.append(f"Withdrawn for {', '.join(labels)}: that {claim}.")
+    return " ".join(out)
+
+
 def apart(comparison: Comparison) -> str:
     """Why the runs are not ranked together; nothing where they are."""
     differ = comparison.settings.get(DIFFER)

@@ -13,7 +13,7 @@ from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
 from fedcohort.report.measures import measured
-from fedcohort.report.prose import apart, beside, chance, headline, how_far
+from fedcohort.report.prose import apart, beside, chance, hardened, headline, how_far
 from fedcohort.report.table import fit_table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def print_summary(
         table, dropped = fit_table(summary_columns(part, rows, target), out, FIRST_TO_GO)
         out.print(table)
         left_out |= dict.fromkeys(dropped)
-        notes = (f"{how_far(part)}." if how_far(part) else "", beside(part))
+        notes = (f"{how_far(part)}." if how_far(part) else "", beside(part), hardened(part))
         said = (headline(part, rows), chance(part, rows), *notes)
         _say(out, " ".join(filter(None, said)))
     if left_out:

@@ -39,3 +39,28 @@ def cap_sizes(sizes: Sequence[int], times: float | None) -> tuple[list[int], lis
         return told, []
     cap = math.floor(Fraction(times) * some[(len(some) - 1) // 2])
     return [min(size, cap) for size in told], [i for i, size in enumerate(told) if size > cap]
+
+
+def cap_shares(sizes: Sequence[int], times: float) -> list[int]:
+    """Sizes cut to one value so that nobody has more than ``times`` / n of their sum.
+
+    n counts those that have anything. The value is the largest whole number k with
+    ``n * k <= times * sum_i min(size_i, k)``, found by cutting the largest one after another.
+    Applied again it changes nothing.
+
+    >>> cap_shares([10, 10, 10, 10, 10**6], 2)
+    [10, 10, 10, 10, 26]
+    """
+    if not (is_real(times) and times > 1):
+        raise BadParameter("times", "cap_shares", "a number above 1", times)
+    told = [int(size) for size in sizes]
+    ordered = sorted((size for size in told if size > 0), reverse=True)
+    n, rest, ratio = len(ordered), sum(ordered), Fraction(times)
+    cut = 0
+    while cut < n and ordered[cut] * (n - ratio * cut) > ratio * rest:
+        rest -= ordered[cut]
+        cut += 1
+    if not cut:
+        return told
+    cap = math.floor(ratio * rest / (n - ratio * cut))
+    return [min(size, cap) for size in told]

@@ -15,7 +15,6 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.server.aggregators import NO_MEMORY, Memory
 from fedcohort.server.state import Selection, Setup
 
 T = TypeVar("T")
@@ -126,8 +125,8 @@ class Carrier:
 def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
     """Refuse, before the first round, what a carrier cannot do."""
     name, scheme = carrier.name, setup.scheme
-    if scheme.counts_samples and isinstance(setup.aggregator, Memory):
-        raise BadInput(NO_MEMORY)
+    if scheme.counts_samples and setup.aggregator.no_sums:
+        raise BadInput(setup.aggregator.no_sums)
     algorithm = setup.algorithm
     if algorithm.needs_rows and (scheme.counts_samples or not carrier.rows):
         why = f"with {scheme.name} a client sends a sum over its samples"
@@ -139,6 +138,12 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
         listens = ", ".join(sorted(signal.name for signal in scheme.listens))
         if listens:
             raise BadInput(f"{name} keeps no single update: {scheme.name} listens to {listens}.")
+        for guard in setup.guards:
+            if guard.needs_rows:
+                raise BadInput(
+                    f"{name} keeps no single update, which the guard '{guard.name}' needs; harden "
+                    "the run by others, as in hardened='size-cap+rate-cap+losses+explore'."
+                )
         if setup.aggregator.needs_rows:
             raise BadInput(
                 f"{name} keeps no single update, which the aggregator '{setup.aggregator.name}' "

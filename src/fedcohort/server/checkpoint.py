@@ -20,6 +20,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.shaped import Lengths, Shaped
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server.guards import Guard
 from fedcohort.server.state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]
@@ -67,11 +68,12 @@ def pack_selection(selection: Selection) -> Packed:
 
 
 def unpack_selection(
-    scheme: Scheme[Any], n: int, header: Mapping[str, Any], arrays: Mapping[str, Array]
+    setup: Setup, n: int, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> Selection:
-    """What `pack_selection` took apart, for the scheme that asked, of n clients."""
+    """What `pack_selection` took apart, for the scheme that asked and its guards, of n clients."""
     _check(arrays, OF_SELECTION, {"n": n})
-    signals = {signal.name: signal for signal in scheme.asks}
+    askers: list[Scheme[Any] | Guard] = [setup.scheme, *setup.guards]
+    signals = {signal.name: signal for asker in askers for signal in asker.asks}
     heard = []
     for number, (name, settings) in enumerate(header["heard"]):
         parts = {part: arrays[f"heard.{number}.{part}"] for part in ("clients", "rows")}
@@ -104,6 +106,9 @@ def pack_choosing(setup: Setup, state: State) -> Packed:
     if state.scheme is not None:
         header["state"], more = store.pack(state.scheme, "state.")
         arrays |= more
+    for word, remembers in zip(_words(setup), state.guards, strict=True):
+        header[word], more = ({}, {}) if remembers is None else store.pack(remembers, f"{word}.")
+        arrays |= more
     return header, arrays
 
 
@@ -117,7 +122,13 @@ def unpack_choosing(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str
         lengths = {"n": len(federation)}
         known = store.unpack(setup.scheme.State, header["state"], arrays, "state.", lengths)
     first = State.first(setup, federation, np.empty(0))
-    return replace(first, round=_round(header), scheme=known)
+    remembered = tuple(
+        None
+        if new is None
+        else store.unpack(type(new), header[word], arrays, f"{word}.", {"n": len(federation)})
+        for new, word in zip(first.guards, _words(setup), strict=True)
+    )
+    return replace(first, round=_round(header), scheme=known, guards=remembered)
 
 
 def pack_state(setup: Setup, state: State) -> Packed:
@@ -147,6 +158,7 @@ def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, A
         State.first(setup, state.federation, arrays["theta"]),
         round=state.round,
         scheme=state.scheme,
+        guards=state.guards,
     )
     d, algorithm = len(state.theta), setup.algorithm
     long = {"optimiser": algorithm.models * d, "aggregator": algorithm.width(d), "attendance": d}
@@ -177,6 +189,11 @@ def _round(header: Mapping[str, Any]) -> int:
     if header["round"] < 0:
         raise BadInput("the round is negative")
     return int(header["round"])
+
+
+def _words(setup: Setup) -> list[str]:
+    """What the memory of each guard is filed under."""
+    return [f"guard {guard.name}" for guard in setup.guards]
 
 
 def _storable_ids(ids: Sequence[Any]) -> list[Any] | int:

@@ -36,7 +36,7 @@ from fedcohort.core.scheme import RoundContext, checked_latency, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import Ledger
-from fedcohort.server import dropouts
+from fedcohort.server import dropouts, protection
 from fedcohort.server.carrier import (
     Answers,
     Arrived,
@@ -77,20 +77,30 @@ Choosing: TypeAlias = Generator[Ask, Any, T]
 
 
 def _asked(
-    setup: Setup, round: int, conversation: Any, ledger: Ledger, heard: list[Heard]
+    setup: Setup,
+    state: State,
+    conversation: Any,
+    ledger: Ledger,
+    heard: list[Heard],
+    round: int | None = None,
 ) -> Choosing[Any]:
-    """A conversation of the scheme; its questions are booked, its answers kept."""
+    """A conversation of the scheme; its questions are booked, its answers kept.
+
+    What is put to clients, and what the scheme hears of it, are as the guards want it.
+    """
+    round = state.round if round is None else round
     talk = questions(conversation, setup.scheme.asks, setup.scheme.name)
     rows: Any = None
     try:
         while True:
-            ask = talk.send(rows)
+            ask = protection.question(setup, state, talk.send(rows))
             told = yield ask
             found = told if isinstance(told, Answers) else Answers(told, ask.clients, -1)
             rows = np.asarray(found.rows)
             if rows.ndim and len(rows) == len(ask.clients):  # or they are refused in a moment
                 ledger.asked(round, ask, rows, *found[1:])
             heard.append(Heard(ask, rows))
+            rows = protection.answer(setup, ask, rows)
     except StopIteration as end:
         return end.value
     except Exception as error:
@@ -104,7 +114,7 @@ def begin(setup: Setup, state: State, ledger: Ledger) -> Choosing[State]:
     if state.scheme is not None:
         return state
     opening = setup.scheme.start(state.federation, stream(setup.seed, "start"))
-    known = yield from _asked(setup, -1, opening, ledger, [])
+    known = yield from _asked(setup, state, opening, ledger, [], -1)
     return replace(state, scheme=known)
 
 
@@ -113,6 +123,7 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
 
     Clients are recognised by their ids.
     """
+    federation = setup.admitted(federation)
     old = {name: i for i, name in enumerate(state.federation.ids)}
     came_from = np.array([old.get(name, -1) for name in federation.ids], dtype=np.int64)
     server = _rescaled(setup, state, federation, came_from)
@@ -120,7 +131,7 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
     if known is not None:
         rng = stream(setup.seed, "adapt", state.round)
         adapted = setup.scheme.adapt(known, federation, came_from, rng)
-        known = yield from _asked(setup, state.round, adapted, ledger, [])
+        known = yield from _asked(setup, state, adapted, ledger, [])
     latest = None if known is None else setup.scheme.latest(known)
     return replace(
         state,
@@ -132,6 +143,7 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
         ),
         algorithm=server,
         counted=np.where(came_from < 0, -1, state.counted[came_from]),
+        guards=protection.moved(setup, state, came_from),
     )
 
 
@@ -167,12 +179,16 @@ def choose(
     if len(federation.present) == 0:
         return state, Selection(state.round, context, Cohort.empty())
     state = yield from begin(setup, state, ledger)
+    context = protection.without_barred(setup, state, context)
+    federation = state.federation.among(context.available)
     rng = stream(setup.seed, "select", state.round)
     heard: list[Heard] = []
     talk = setup.scheme.select(state.scheme, federation, context, rng)
-    ending = yield from _asked(setup, state.round, talk, ledger, heard)
-    law = ending if isinstance(ending, Design) else None
-    return state, Selection(state.round, context, drawn(ending, rng), law, tuple(heard))
+    ending = yield from _asked(setup, state, talk, ledger, heard)
+    law, cohort = ending if isinstance(ending, Design) else None, drawn(ending, rng)
+    if law is None:
+        cohort = protection.chosen(setup, state, cohort, federation)
+    return state, Selection(state.round, context, cohort, law, tuple(heard))
 
 
 def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
@@ -257,13 +273,14 @@ def fold(
     width = setup.algorithm.width(len(state.theta))
     direction, remembered = setup.aggregator.finish(pile.account, width)
     theta, inertia, server = state.theta, state.optimiser, state.algorithm
-    counted = state.counted
+    counted, guards = state.counted, state.guards
     if not settled.void:  # an empty draw is no void round
         server = setup.algorithm.step(server, pile.sums) if pile.sums else server
         direction = setup.algorithm.direct(direction, server)
         theta, inertia, server = _stepped(setup, state, direction, server)
         counted = counted.copy()
         counted[cohort.clients] = state.round
+        guards = protection.after(setup, state, selection, cohort, pile.measured())
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
@@ -286,6 +303,7 @@ def fold(
         settled.attendance,
         server,
         counted,
+        guards,
     )
     record = Record(
         state.round,
@@ -335,6 +353,7 @@ class _Pile:
         listens: frozenset[str],
     ) -> None:
         self.setup, self.cohort, self.listens = setup, cohort, listens
+        self.shortening = protection.Shortening(setup, state)
         self.importance = state.federation.importance
         self.account = setup.aggregator.begin(state.aggregator, cohort, importance)
         self.sums: dict[str, Floats] = {}
@@ -349,6 +368,7 @@ class _Pile:
             aggregator, one = self.setup.aggregator, np.ones(1)
             self.account = aggregator.add(self.account, block.clients, one, block.total[None])
             return
+        block = self.shortening.of(block)
         inside = np.searchsorted(self.cohort.clients, block.clients)
         weights = self.cohort.weights[inside]
         rows, payloads = self.setup.algorithm.received(block.updates, block.payloads)
@@ -379,6 +399,11 @@ class _Pile:
         if not self.counted:
             return self.cohort
         return replace(self.cohort, weights=self._ordered(self.counted), per_sample=False)
+
+    def measured(self) -> tuple[Floats | None, Floats | None]:
+        """The lengths of the updates, as they came and as they were folded; None: not known."""
+        came, folded = self.shortening.came, self.shortening.folded
+        return (self._ordered(came), self._ordered(folded)) if came else (None, None)
 
     def _ordered(self, parts: list[Array]) -> Array:
         if len(parts) == 1:  # in the order in which they were asked for

@@ -13,12 +13,15 @@ from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask
 from fedcohort.core.design import Design
+from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.aggregators import Aggregator, Plain
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
+from fedcohort.server.guards import Guard, withdrawn
+from fedcohort.server.guards.base import wanted
 from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
 
 
@@ -34,6 +37,36 @@ class Setup:
     quorum: float = 0.0
     """The share of the draws that must be answered; below it the round is void."""
     algorithm: Algorithm = field(default_factory=LocalSgd)
+    guards: tuple[Guard, ...] = ()
+    """What is done about clients that lie."""
+
+    @property
+    def m(self) -> int | None:
+        """How many clients the scheme wants in a round; None where it does not say."""
+        return wanted(self.scheme)
+
+    def admitted(self, federation: Federation) -> Federation:
+        """The clients as they are believed."""
+        for guard in self.guards:
+            federation = guard.admitted(federation)
+        return federation
+
+    def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
+        """What the server learns through the scheme, as the guards let it ask."""
+        told = self.scheme.disclosures(rounds)
+        for guard in self.guards:
+            told = tuple(guard.disclosed(each, self.scheme) for each in told)
+        return told
+
+    def hardening(self) -> dict[str, Any]:
+        """The guards, and the claims of the scheme that do not hold so; {} where nothing is."""
+        given_up = withdrawn(self.scheme, [*self.guards, self.aggregator])
+        out: dict[str, Any] = {}
+        if self.guards:
+            out["hardened"] = [guard.spec for guard in self.guards]
+        if self.guards or given_up:
+            out["withdrawn"] = sorted(claim.value for claim in given_up)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +82,7 @@ class State:
     attendance: Attendance
     algorithm: Mapping[str, Floats]  # what the server keeps for the local algorithm
     counted: Ints  # (n,) the last round in which each client's answer counted; -1 for never
+    guards: tuple[Any, ...] = ()  # what each of them remembers
 
     @classmethod
     def first(cls, setup: Setup, federation: Federation, theta: Floats) -> State:
@@ -64,6 +98,10 @@ class State:
             Attendance.of(n),
             algorithm.start(theta, stream(setup.seed, "models")),
             np.full(n, -1, dtype=np.int64),
+            tuple(
+                guard.start(federation, setup.scheme, stream(setup.seed, f"guard {guard.name}"))
+                for guard in setup.guards
+            ),
         )
 
     def models(self, setup: Setup) -> Floats:
@@ -78,6 +116,7 @@ class State:
             scheme=self.scheme,
             attendance=self.attendance,
             counted=self.counted,
+            guards=self.guards,
         )
 
 

@@ -17,7 +17,9 @@ from fedcohort.learning import Task
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.guards import Guard
 from fedcohort.server.optimisers import OPTIMISERS
+from fedcohort.server.state import Setup
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.runfolder import code_of
 from fedcohort.trace import Trace
@@ -77,12 +79,15 @@ class Arm:
         return "".join(filter(None, map(code_of, self.parts))) or None
 
     def disclosures(
-        self, rounds: int, algorithm: Algorithm | None = None
+        self, rounds: int, algorithm: Algorithm | None = None, behind: tuple[Guard, ...] = ()
     ) -> tuple[Disclosure, ...]:
-        """What the server learns of clients; ``algorithm`` is that of the rest of a comparison."""
+        """What the server learns of clients, behind guards.
+
+        ``algorithm`` is that of the rest of a comparison.
+        """
         used: Any = algorithm if self.algorithm is None else self.algorithm
         told = () if used is None else used.disclosures
-        return (*self.scheme.disclosures(rounds), *told)  # type: ignore[union-attr]
+        return (*Setup(as_scheme(self.scheme), 0, guards=behind).disclosures(rounds), *told)
 
     def run(self, task: Task, **options: Any) -> Trace:
         """Simulate it, with ``options`` for what is not its own."""

@@ -59,6 +59,7 @@ class Centralised(Checked):
         pooled = task.pooled()
         options.pop("availability", None)
         options.pop("algorithm", None)
+        options.pop("hardened", None)
         facts = {**(settings or {}), "scheme": self.name, "parameters": {"samples": self.samples}}
         trace = simulate(
             pooled,

@@ -22,6 +22,7 @@ from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_task
 from fedcohort.server import aggregator, optimiser
+from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
@@ -229,11 +230,15 @@ def _built(options: Mapping[str, Any]) -> dict[str, Any]:
         if old in named:
             given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=4)
             named[new] = given
-    return {key: build[key](given) if key in build else given for key, given in named.items()}
+    built = {key: build[key](given) if key in build else given for key, given in named.items()}
+    behind = guards(built.pop("hardened", None))
+    return built if not behind else {**built, "hardened": behind}
 
 
 def _word(option: object) -> str:
     """The word of a part, with a digest of code that is not ours; another option as it is."""
+    if isinstance(option, tuple):
+        return "+".join(_word(each) for each in option)
     if not hasattr(option, "spec"):
         return repr(option)
     code = code_of(option)

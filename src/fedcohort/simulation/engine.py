@@ -29,6 +29,7 @@ from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
 from fedcohort.server.dropouts import AsDrawn
+from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round, vector_bytes
 from fedcohort.server.state import Selection, Setup, State
@@ -62,6 +63,7 @@ def simulate(
     availability: Availability | str | None = None,
     dropouts: DropOuts | None = None,
     algorithm: Algorithm | str | None = None,
+    hardened: Hardened = None,
     evaluate_every: int = 1,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -93,6 +95,10 @@ def simulate(
     algorithm
         What a chosen client does, from `fedcohort.algorithms`, or words for it
         (``"fedprox:mu=0.1"``); plain SGD by default.
+    hardened
+        What is done about clients that lie: True for all that `fedcohort.server.guards` has, as
+        measured in docs/reliability.md, or the guards by name (``"size-cap+clip:times=3"``);
+        nothing by default. Claims that no longer hold then are in ``settings["withdrawn"]``.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
     progress
@@ -121,6 +127,7 @@ def simulate(
         AsDrawn() if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
         algorithm_by_name(algorithm),
+        guards(hardened),
     )
     there = availability_by_name(availability)
     run = Simulation(task, setup, work or LocalWork(), there, dropouts)
@@ -204,7 +211,7 @@ class Simulation:
                 "@dataclass(frozen=True) above the class."
             )
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
-        self.state = State.first(self.setup, federation_of(self.task), theta)
+        self.state = State.first(self.setup, self.setup.admitted(federation_of(self.task)), theta)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
             with_model=vector_bytes([(len(self.setup.algorithm.vectors) * len(theta),)]),
@@ -257,6 +264,7 @@ class Simulation:
             "dropouts": None if self.dropouts is None else self.dropouts.settings(),
             "seed": setup.seed,
             "versions": versions(),
+            **setup.hardening(),
         }
 
 
@@ -308,7 +316,7 @@ class _Recorder:
         """The finished record."""
         histograms = self.task.label_histograms
         setup, models = run.setup, run.state.models(run.setup)
-        disclosures = [*setup.scheme.disclosures(self.rounds), *setup.algorithm.disclosures]
+        disclosures = [*setup.disclosures(self.rounds), *setup.algorithm.disclosures]
         return Trace.from_records(
             {**run.settings(), **settings, "disclosures": disclosures},
             self.records,

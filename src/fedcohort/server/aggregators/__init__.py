@@ -18,16 +18,21 @@ from typing import Any
 
 from fedcohort.core.registry import Kind
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum, weights_of
-from fedcohort.server.aggregators.memory import NO_MEMORY, Memory, MemoryState
+from fedcohort.server.aggregators.krum import Krum
+from fedcohort.server.aggregators.median import Median
+from fedcohort.server.aggregators.memory import Memory, MemoryState
 from fedcohort.server.aggregators.plain import Plain
+from fedcohort.server.aggregators.trimmed_mean import TrimmedMean
 
 __all__ = [
     "AGGREGATORS",
-    "NO_MEMORY",
     "Aggregator",
+    "Krum",
+    "Median",
     "Memory",
     "MemoryState",
     "Plain",
+    "TrimmedMean",
     "aggregator",
     "weighted_sum",
     "weights_of",

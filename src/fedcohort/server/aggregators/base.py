@@ -12,6 +12,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
 from fedcohort.core.positions import missing_from
+from fedcohort.core.scheme import Claim
 from fedcohort.core.types import Array, Floats, Ints
 
 
@@ -25,6 +26,10 @@ class Aggregator(Checked, ABC):
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False
     """Whether single updates must be seen, so that a secure sum does not do."""
+    withdraws: ClassVar[frozenset[Claim]] = frozenset()
+    """The claims of a scheme that do not hold for what it makes of the answers."""
+    no_sums: ClassVar[str] = ""
+    """Why it cannot use answers that are sums over samples; "" where it can."""
 
     @abstractmethod
     def start(self, importance: Floats, dimension: int) -> Any:

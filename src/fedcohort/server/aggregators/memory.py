@@ -33,12 +33,6 @@ class _Account:
     surprise: Floats | None = None  # (d,) sum_i omega_i (delta_i - y_i) so far
 
 
-NO_MEMORY = (
-    "The memory estimator keeps the update of a client, but here a client sends the sum over its "
-    "samples of the round; use the plain estimator."
-)
-
-
 @dataclass(frozen=True)
 class Memory(Aggregator):
     """sum_i p_i y_i + sum_{i in S} omega_i (delta_i - y_i), y_i = the last update of client i.
@@ -69,6 +63,10 @@ class Memory(Aggregator):
 
     name: ClassVar[str] = "memory"
     needs_rows: ClassVar[bool] = True
+    no_sums: ClassVar[str] = (
+        "The memory estimator keeps the update of a client, but here a client sends the sum over "
+        "its samples of the round; use the plain estimator."
+    )
 
     def start(self, importance: Floats, dimension: int) -> MemoryState:
         table = LatestRows.nothing(len(importance), dimension)
@@ -78,7 +76,7 @@ class Memory(Aggregator):
         self, memory: MemoryState, cohort: Cohort, importance: Floats | None = None
     ) -> _Account:
         if cohort.per_sample:
-            raise BadInput(NO_MEMORY)
+            raise BadInput(self.no_sums)
         expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
         return _Account(memory, expected)
 

@@ -1,0 +1,132 @@
+"""No client has more than so many times its fair share of the influence: rate cap and cool-down.
+
+The problem. A scheme that listens to clients can be talked into choosing some of them always: ten
+clients of a thousand that report the highest loss have half of the places of Power-of-Choice with
+d = n. No look at the reports repairs that, since the lie may be *just* above the highest honest
+one. What can be bounded, whatever the lie, is how much one client counts over time.
+
+The rule. Every client has an account. In every round that counts it is charged with its influence,
+and a fair share times ``times`` is paid back; while it owes anything it is not chosen::
+
+    debt_i <- max(0, debt_i + charge_i - times * fair_i)
+
+so that over T rounds a client is charged with T * times * fair_i at most, and one round more.
+Who is charged with less than that on average is never held back for long, and who always is, never.
+
+* fair_i is 1/n where importances come from reported sizes; where they are the server's own, p_i.
+* The charge of a cohort that was not drawn from a law is what a client had of it: its share of
+  the places, of the weight, or of the step, omega_i ||delta_i|| / sum, whichever is largest.
+* Where the law is known, who is lucky is not punished for it: the charge is the *expected* share of
+  the weight, and by how much its share of the step was above the weight that was drawn (below it,
+  to its credit): long updates, corrections for drop-outs. It is at least the expected share of the
+  places. So `md` and `uniform` hold hardly anybody back.
+* Where answers count per sample, and nobody but the client knows how many, it is the share of the
+  step alone.
+
+Where a scheme is not unbiased accounts do not start at zero, or all liars would come at once, every
+time: they are spread evenly over one cool-down, in random order.
+
+Where fewer than m clients are left, those who owe least are let in, so that a round never
+fails by the cap; the bound then does not hold, as it cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from fedcohort.core.federation import Federation
+from fedcohort.core.parameters import Real
+from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.core.shaped import Shaped
+from fedcohort.core.types import Bools, Floats, Ints
+from fedcohort.maths.draws import permutation
+from fedcohort.server.guards.base import Guard, Outcome, wanted
+
+NOTHING = 1e-9
+"""A debt of so many equal shares is a rounding error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Debts:
+    """What every client owes, as a share of the influence of one round."""
+
+    owed: Annotated[Floats, Shaped("n", low=0)]
+
+
+@dataclass(frozen=True)
+class RateCap(Guard):
+    """Who had more influence than ``times`` its fair share sits out until that is made up for.
+
+    Parameters
+    ----------
+    times
+        How many fair shares of the influence a client may have in the long run.
+    """
+
+    times: Annotated[float, Real(1, open_low=True)] = 2.0
+
+    name: ClassVar[str] = "rate-cap"
+    measures: ClassVar[bool] = True
+    withdraws: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.NO_WORSE_THAN_MD, Claim.EVEN_OVER_SAMPLES}
+    )
+
+    def start(self, federation: Federation, scheme: Scheme[Any], rng: np.random.Generator) -> Debts:
+        n, m = len(federation), wanted(scheme)
+        if m is None or Claim.UNBIASED in scheme.claims:
+            return Debts(np.zeros(n))
+        cool_down = np.maximum(0.0, 1.0 / m - self.times * fair(federation))
+        return Debts(cool_down * permutation(rng, n) / n)
+
+    def moved(self, state: Debts, came_from: Ints) -> Debts:
+        return Debts(np.where(came_from < 0, 0.0, state.owed[came_from]))
+
+    def barred(self, state: Debts, federation: Federation, m: int | None) -> Bools:
+        owing = state.owed > NOTHING / len(federation)
+        here = federation.present
+        free = np.count_nonzero(~owing[here])
+        needed = min(1 if m is None else m, len(here)) - free
+        if needed > 0:  # who owes least comes back first
+            back = here[owing[here]]
+            back = back[np.argsort(state.owed[back], kind="stable")[:needed]]
+            owing[back] = False
+        return owing
+
+    def after(self, state: Debts, outcome: Outcome) -> Debts:
+        paid = self.times * fair(outcome.federation)
+        return Debts(np.maximum(0.0, state.owed + charges(outcome) - paid))
+
+
+def fair(federation: Federation) -> Floats:
+    """(n,) what everybody's influence should be: equal, unless the server itself says otherwise."""
+    if federation.sizes is None or federation.shares.rounded:
+        return federation.importance
+    return np.full(len(federation), 1.0 / max(1, federation.eligible))
+
+
+def charges(outcome: Outcome) -> Floats:
+    """(n,) the influence of every client in a round; see the module."""
+    cohort, law, out = outcome.cohort, outcome.law, np.zeros(len(outcome.federation))
+    weighs = _shares(np.abs(cohort.weights))
+    moves = weighs
+    if outcome.counted is not None:
+        moves = _shares(np.abs(cohort.weights) * outcome.counted)
+    if cohort.per_sample:
+        out[cohort.clients] = moves
+        return out
+    if law is None:
+        places = _shares(cohort.draws.astype(np.float64))
+        out[cohort.clients] = np.maximum(np.maximum(weighs, moves), places)
+        return out
+    drawn, places = outcome.drawn, _shares(law.expected_counts())
+    out[cohort.clients] = moves
+    out[drawn.clients] -= _shares(np.abs(drawn.weights))
+    return np.maximum(_shares(np.abs(law.mean())) + out, places)
+
+
+def _shares(values: Floats) -> Floats:
+    total = float(values.sum())
+    return values / total if total > 0 else np.zeros(len(values))

@@ -1,0 +1,72 @@
+"""Hardened on Flower: the same as in the simulator, kept over a restart, told beforehand."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort.core.errors import BadInput
+from fedcohort.simulation import Quadratic
+
+pytest.importorskip("flwr")
+
+from fedcohort import flower
+from helpers import parity
+from helpers.flower_play import WORK, Counting, N, app, play
+
+BITS = "size-cap+rate-cap+losses:report=bit+explore:share=0.3+clip:times=1.5"
+
+
+@pytest.mark.parametrize("hardened", [True, BITS])
+@pytest.mark.parametrize("name", ["md", "uniform", "pow-d", "best-loss", "rpow-d", "optimal"])
+def test_the_same_cohorts_weights_and_models_as_in_the_simulator(name: str, hardened: Any) -> None:
+    size = parity.SIZES["small"]
+    scheme = parity.of_size(name, size.m)
+    problem = parity.task(size, "float64")
+    found = parity.compared(problem, scheme, 3, size.work, 12, hardened=hardened)
+    assert found.within(parity.TOLERANCE["float64"])
+
+
+def test_one_that_lies_about_its_size_counts_for_twice_its_share() -> None:
+    problem = Quadratic(np.eye(N), sizes=[2**40] + [10] * (N - 1))
+
+    def largest(**options: Any) -> float:
+        members = flower.client_app(flower.task_client(problem, WORK), simulated=True)
+        strategy = flower.CohortStrategy("md:m=4", clients=N, seed=0, largest_size=None, **options)
+        grid = flower.InProcessGrid(members, N, raises=True)
+        strategy.start(grid, flower.first_model(problem, 0), num_rounds=2)
+        return float(strategy.session.state.federation.importance.max())
+
+    assert largest() > 0.99
+    assert largest(hardened=True) <= 2 / N
+
+
+def test_a_restart_goes_on_behind_the_same_guards_or_is_refused(tmp_path: Any) -> None:
+    whole, _ = play(Counting(app(), N), "pow-d:m=2,d=4", rounds=8, seed=1, hardened=True)
+    half, _ = play(Counting(app(), N), "pow-d:m=2,d=4", 4, seed=1, hardened=True, folder=tmp_path)
+    with pytest.raises(BadInput, match="guards"):
+        play(Counting(app(), N), "pow-d:m=2,d=4", 8, seed=1, folder=tmp_path)
+    rest, _ = play(Counting(app(), N), "pow-d:m=2,d=4", 8, seed=1, hardened=True, folder=tmp_path)
+    assert [*half.cohorts, *rest.cohorts] == whole.cohorts
+
+
+def test_what_is_withdrawn_is_said_before_the_run_and_kept_with_it(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "flwr.fedcohort"):
+        play(Counting(app(), N), "md:m=2", rounds=2, seed=1, hardened=True, folder=tmp_path)
+    assert "WITHDRAWN, a claim of md: the expected weight of every client" in caplog.text
+    trace = fedcohort.Comparison.load(tmp_path).traces[0]
+    assert trace.settings["hardened"][0].startswith("size-cap")
+    assert trace.settings["withdrawn"]
+
+
+def test_bits_are_all_that_is_disclosed() -> None:
+    strategy = flower.CohortStrategy("pow-d:m=2", clients=3, hardened="losses:report=bit")
+    told = {each.what for each in strategy.disclosures()}
+    assert "loss_bit" in told
+    assert "loss" not in told
