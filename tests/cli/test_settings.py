@@ -40,8 +40,7 @@ def test_the_defaults_are_settings_that_are_taken(listed):
         assert aggregator(row["name"], **row["settings"]) == aggregator(row["name"])
     for row in listed["--guard"]:
         assert GUARDS.build(row["name"], **row["settings"]) == GUARDS.build(row["name"])
-    names = [aggregator(row["name"]).name for row in listed["--aggregator"]]
-    assert names == ["memory", "plain"]
+    assert {row["name"] for row in listed["--aggregator"]} >= {"memory", "plain"}
 
 
 def test_what_must_be_given_stands_without_a_value():

@@ -122,5 +122,7 @@ def test_words_and_refusals() -> None:
     task = Quadratic(np.eye(4), sizes=[5] * 4)
     with pytest.raises(BadInput, match="compares updates"):
         fedcohort.simulate(task, "fedsampling:K=5,mechanism=exact", rounds=1, aggregator="median")
+    with pytest.raises(BadInput, match="'ifca' has several models; use 'plain'"):
+        fedcohort.simulate(task, "md", rounds=1, aggregator="median", algorithm="ifca")
     trace = fedcohort.simulate(task, "uniform:m=3", rounds=3, aggregator="krum")
     assert np.isfinite(trace.model).all()

@@ -128,6 +128,11 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
     if scheme.counts_samples and setup.aggregator.no_sums:
         raise BadInput(setup.aggregator.no_sums)
     algorithm = setup.algorithm
+    if algorithm.others and setup.aggregator.compares:
+        raise BadInput(
+            f"The aggregator '{setup.aggregator.name}' holds updates against one another, but the "
+            f"local algorithm '{algorithm.name}' has several models; use 'plain'."
+        )
     if algorithm.needs_rows and (scheme.counts_samples or not carrier.rows):
         why = f"with {scheme.name} a client sends a sum over its samples"
         raise BadInput(

@@ -179,8 +179,9 @@ def choose(
     if len(federation.present) == 0:
         return state, Selection(state.round, context, Cohort.empty())
     state = yield from begin(setup, state, ledger)
-    context = protection.without_barred(setup, state, context)
-    federation = state.federation.among(context.available)
+    if setup.guards:
+        context = protection.without_barred(setup, state, context)
+        federation = state.federation.among(context.available)
     rng = stream(setup.seed, "select", state.round)
     heard: list[Heard] = []
     talk = setup.scheme.select(state.scheme, federation, context, rng)

@@ -36,6 +36,7 @@ class Robust(Aggregator):
     """The robust centre of all answers of a round, times the sum of their weights."""
 
     needs_rows: ClassVar[bool] = True
+    compares: ClassVar[bool] = True
     withdraws: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.EVEN_OVER_SAMPLES})
     no_sums: ClassVar[str] = (
         "A robust aggregator compares updates, but here a client sends the sum over its samples of "

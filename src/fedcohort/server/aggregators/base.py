@@ -28,6 +28,8 @@ class Aggregator(Checked, ABC):
     """Whether single updates must be seen, so that a secure sum does not do."""
     withdraws: ClassVar[frozenset[Claim]] = frozenset()
     """The claims of a scheme that do not hold for what it makes of the answers."""
+    compares: ClassVar[bool] = False
+    """Whether it holds updates against one another, so that all must be of one model."""
     no_sums: ClassVar[str] = ""
     """Why it cannot use answers that are sums over samples; "" where it can."""
 
