@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean
+.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean lock audit
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -75,6 +75,16 @@ bench: $(VENV)/.installed-dev  ## ratios side by side in one run
 screenshot: demo  ## the picture in the README
 	$(MAKE) $(VENV)/.installed-dev
 	$(BIN)/python docs/screenshot.py $(RUNS)/demo docs/images/report.png
+
+# Hashes stand in a file of their own: in a constraints file they would break editable installs.
+lock: $(BIN)/python  ## the hashes of all that is needed, into requirements/lock.txt
+	$(BIN)/python -m pip install --quiet 'pip-tools>=7.4'
+	$(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	  --no-annotate --no-header --strip-extras --constraint constraints.txt --output-file requirements/lock.txt pyproject.toml
+
+audit: $(BIN)/python  ## known holes in the versions of the lock file; needs the network
+	$(BIN)/python -m pip install --quiet 'pip-audit>=2.10'
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/lock.txt
 
 clean:
 	rm -rf $(VENV) $(RUNS) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
