@@ -28,6 +28,7 @@ from fedcohort.server.state import Selection
 
 log = logging.getLogger("flwr.fedcohort")
 
+Arrays = dict[str, Array]
 ATTEMPTS = 2
 """How often a question is put to a client that does not answer it."""
 BLOCK_BYTES = 2**28
@@ -80,6 +81,7 @@ class FlowerCarrier(Carrier):
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
         self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
         self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client
+        self.told: dict[int, dict[str, Array]] = {}  # payloads of the local algorithm, by client
         self.cohort = Cohort.empty()  # who answered, whether or not the round is void
         self._answers: dict[tuple[str, str, Any], Array] = {}
         self._holders: set[int] = set()  # clients that have the model of this round
@@ -231,31 +233,31 @@ class FlowerCarrier(Carrier):
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)
-        read: dict[int, tuple[Array, dict[str, Array]]] = {}  # by the identity of the message
+        read: dict[int, tuple[Array, Arrays, Arrays]] = {}  # by the identity of the message
 
         def look(report: Admitted) -> tuple[Fault, str] | None:
             change = session.change(dict(report.arrays), report.record)
-            heard = _listened(report.message) if self.listens else {}
-            read[id(report.message)] = change, heard
-            return self._wrong(report, change, heard)
+            heard = _record(report.message, wire.ANSWER) if self.listens else {}
+            payloads = _record(report.message, wire.PAYLOADS)
+            read[id(report.message)] = change, heard, payloads
+            return self._wrong(change, heard, payloads)
 
         reports = received(session.gate, letters, replies, session.round_name, form, records, look)
         told = {report.client: read[id(report.message)][1] for report in reports}
         alike = self._alike(told)
         good = [report for report in reports if report.client in alike]
         for report in good:
-            change, heard = read[id(report.message)]
+            change, heard, payloads = read[id(report.message)]
             self.trained.setdefault(report.client, []).append((change, report.message))
             self.heard.setdefault(report.client, heard)
+            self.told.setdefault(report.client, payloads)
         return [report.client for report in good]
 
-    def _wrong(
-        self, report: Admitted, change: Array, heard: Mapping[str, Array]
-    ) -> tuple[Fault, str] | None:
+    def _wrong(self, change: Array, heard: Arrays, payloads: Arrays) -> tuple[Fault, str] | None:
         """What only a look at the model, or at the scheme, can tell."""
         if change.size and not -self.largest <= change.min() <= change.max() <= self.largest:
             return Fault.OUT_OF_RANGE, f"a parameter changes by more than {self.largest:g}"
-        wrong = self.payloads_form.wrong(_payloads(report.message))
+        wrong = self.payloads_form.wrong(payloads)
         if wrong is None and set(heard) != set(self.listens):
             return Fault.WRONG_KEYS, expected(self.listens, heard)
         for name, form in self.listens.items():
@@ -280,9 +282,8 @@ class FlowerCarrier(Carrier):
             part = clients[some].tolist()
             rows = [_mean([change for change, _ in self.trained[c]]) for c in part]
             heard = {name: np.asarray([self.heard[c][name] for c in part]) for name in self.listens}
-            told = [_payloads(self.trained[c][0][1]) for c in part]
             names = self.payloads_form.shapes
-            payloads = {name: np.stack([each[name] for each in told]) for name in names}
+            payloads = {name: np.stack([self.told[c][name] for c in part]) for name in names}
             yield Block(clients[some], np.stack(rows), heard, payloads)
 
     def metrics(self, cohort: Cohort) -> dict[str, float]:
@@ -296,8 +297,9 @@ def _mean(changes: list[Array]) -> Array:
     return changes[0] if len(changes) == 1 else np.mean(changes, axis=0)
 
 
-def _payloads(reply: Message) -> dict[str, Array]:
-    record = reply.content.array_records.get(wire.PAYLOADS)
+def _record(reply: Message, name: str) -> Arrays:
+    """The arrays that came in a reply under a name; nothing if none did."""
+    record = reply.content.array_records.get(name)
     return {} if record is None else wire.from_record(record)
 
 
@@ -309,12 +311,6 @@ def word_of(algorithm: Algorithm) -> str:
 def _keeps(report: Admitted, model: str) -> bool:
     """Whether a client says that it has kept the model of its question."""
     return wire.config_of(report.message).get(wire.MODEL) == model
-
-
-def _listened(reply: Message) -> dict[str, Array]:
-    """What comes with a reply to training for a scheme that listens."""
-    record = reply.content.array_records.get(wire.ANSWER)
-    return {} if record is None else wire.from_record(record)
 
 
 def _form(signal: Signal, sizes: Mapping[str, Any], limit: int = SPARE) -> Form:

@@ -224,16 +224,16 @@ class CohortClientApp(ClientApp):
 
     def _completed(self, reply: Message, message: Message, context: Context) -> Message:
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
-        work = Work.of(message)
-        listens = list(work.config.get(wire.LISTENS, []))
-        if reply.has_error() or not (listens or work.per_sample):
+        config = wire.config_of(message)
+        listens, per_sample = list(config.get(wire.LISTENS, [])), config.get(wire.PER_SAMPLE)
+        if reply.has_error() or not (listens or per_sample):
             return reply
         client = self._asked(message, context)
         client.has_trained(reply)
         if listens:
             heard = {name: self._measured(name, client, {}) for name in listens}
             reply.content[wire.ANSWER] = wire.to_record(heard)
-        if work.per_sample:
+        if per_sample:
             number, change = client.number, client.change()
             reply.content.pop(wire.ARRAYS, None)
             reply.content[wire.CHANGE] = wire.to_record(

@@ -54,9 +54,12 @@ class Evaluation:
         self, arrays: ArrayRecord, config: Mapping[str, Any], cohort: Cohort
     ) -> list[Message]:
         """Ask the cohort, or everyone who is there, how good the new model is."""
-        here = self.session.available
-        everyone = np.arange(len(self.session.federation)) if here is None else here
-        wanted = {"nobody": everyone[:0], "cohort": cohort.clients, "everyone": everyone}[self.who]
+        self._letters = ()
+        if self.who == "nobody":
+            return []
+        wanted, here = cohort.clients, self.session.available
+        if self.who == "everyone":
+            wanted = np.arange(len(self.session.federation)) if here is None else here
         content = RecordDict({wire.ARRAYS: arrays, wire.CONFIG: ConfigRecord(dict(config))})
         algorithm = self.session.setup.algorithm
         if algorithm.models > 1:  # everybody evaluates the one that fits best

@@ -327,7 +327,8 @@ class Population:
 
     def present(self, federation: Federation) -> Ints | None:
         """Positions of those who are there; None for all of them."""
-        here = [i for i, key in enumerate(federation.ids) if self.reachable(key)]
+        nodes, shunned = self.nodes, self.shunned
+        here = [i for i, key in enumerate(federation.ids) if key in nodes and key not in shunned]
         return None if len(here) == len(federation) else np.array(here, dtype=np.int64)
 
 

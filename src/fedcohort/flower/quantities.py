@@ -43,7 +43,7 @@ class FlowerClient(Client):
         if wire.ALGORITHM in self.work.config:  # plain SGD needs no rule
             self.work = replace(self.work, _rules=lambda work: self.training.rule(work))
         self._message, self._context, self._app = message, context, app
-        self._questions = 0
+        self._questions = self._taken = 0  # of several models the first
         self._change: Model | None = None
         self._reply: Message | None = None
 
@@ -79,18 +79,13 @@ class FlowerClient(Client):
         return found
 
     @cached_property
-    def _taken(self) -> tuple[int, Model]:
-        """Of several models the one with the lowest loss on local data, and which that is."""
-        if wire.ALGORITHM not in self.work.config or self.training.algorithm.models == 1:
-            return 0, self._first
-        models, loss = self.training.models(self._first), self.fact("loss")
-        taken = int(np.argmin([float(loss(model)) for model in models]))
-        return taken, dict(models[taken])
-
-    @property
     def model(self) -> Model:
-        """The model that came with the question, or of several the one that fits best."""
-        return self._taken[1]
+        """The model that came with the question; of several, that of the lowest loss here."""
+        if wire.ALGORITHM not in self.work.config or self.training.algorithm.models == 1:
+            return self._first
+        models, loss = self.training.models(self._first), self.fact("loss")
+        self._taken = int(np.argmin([float(loss(model)) for model in models]))
+        return dict(models[self._taken])
 
     @cached_property
     def training(self) -> LocalTraining:
@@ -114,12 +109,12 @@ class FlowerClient(Client):
         """What the local algorithm sends beside the change; what it proposes is then on disk."""
         if wire.ALGORITHM not in self.work.config:
             return {}
-        algorithm = self.training.algorithm
+        algorithm, change = self.training.algorithm, self._flat(self.change())
         known = {name: np.asarray(self.quantity(name)) for name in algorithm.needs}
         if algorithm.models > 1:
-            known[MODEL] = np.array([self._taken[0]])
+            known[MODEL] = np.array([self._taken])
         return self.training.report(
-            self._flat(self.change()),
+            change,
             self.number,
             known,
             round=self.work.round,

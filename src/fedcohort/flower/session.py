@@ -171,9 +171,10 @@ class Session:
         self.grid = grid
         end = time.monotonic() + self.limits.population
         self.population.refresh(grid, self.limits.query)
-        if not self._anybody:
-            log.warning("\t├──> nobody is there: waits %g s", self.limits.population)
-        while not self._anybody and (left := end - time.monotonic()) > 0:
+        if self._anybody():
+            return
+        log.warning("\t├──> nobody is there: waits %g s", self.limits.population)
+        while not self._anybody() and (left := end - time.monotonic()) > 0:
             pause(min(self.limits.poll, left))
             self.population.refresh(grid, self.limits.query)
 
@@ -198,7 +199,6 @@ class Session:
                 raise TooFewClients(f"{what}, and no client can tell it. {said[0]}")
             log.warning("\t├──> %s: %d of %d cannot. %s", what, len(said), len(told), said[0])
 
-    @property
     def _anybody(self) -> bool:
         here = self.available
         return here is None or len(here) > 0 or (self.newcomers and bool(self.newly_come()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
@@ -95,12 +96,12 @@ class Layout:
             {name: array.dtype for name, array in arrays.items()},
         )
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """d, how many numbers a model has."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """The size of a model as it is sent."""
         return sum(
