@@ -28,13 +28,14 @@ test: $(VENV)/.installed-dev  ## every test but the slow ones and those that sta
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not adapters'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m flower tests/flower
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m 'flower and not slow' tests/flower
 
 hostile: $(VENV)/.installed-dev  ## attacks of one client, and what becomes of them: a table
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m helpers.attacks
 
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity'
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity and not flower'
+	$(BIN)/python -m pytest -m 'slow and flower' tests/flower
 
 test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; takes long
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m parity tests/flower

@@ -280,6 +280,17 @@ def test_a_lie_about_a_size_counts_ten_times_the_median(size: int, caplog) -> No
     assert strategy.session.state.federation.sizes[2] == size
 
 
+def test_whoever_claims_too_much_may_be_refused_by_name(caplog) -> None:
+    """And the run begins without it, for a lie ends nothing."""
+    strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, limits=QUICK)
+    strategy.session.population.refuses_liars = True
+    grid = flower.InProcessGrid(lying(2**62), N)
+    strategy.start(grid, flower.first_model(task(), 3), num_rounds=3)
+    assert strategy.session.state.federation.ids == (0, 1, 3, 4, 5, 6, 7)
+    assert strategy.gate.by_client == {(2, Fault.OUT_OF_RANGE): 1}
+    assert "client 2 is refused: 4,611,686,018,427,387,904 samples are more than 10" in caplog.text
+
+
 def test_a_cap_on_sizes_holds_for_the_whole_run(tmp_path) -> None:
     """Smaller clients that come later, or another session, do not change what counted once."""
     settings = {"clients": 4, "folder": tmp_path, "rounds": 2}

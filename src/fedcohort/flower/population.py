@@ -73,6 +73,8 @@ class Population:
         then a client that does not fit is told before the first round.
     largest_size
         How many times the median size a client is believed to have; None for any.
+    refuses_liars
+        Whether a client that claims more than that is refused instead.
     """
 
     gate: Gate
@@ -82,6 +84,7 @@ class Population:
     algorithm: str = ""
     introduced: bool = False
     largest_size: float | None = LARGEST_SIZE
+    refuses_liars: bool = False
     ledger: Ledger = field(default_factory=Ledger)
     nodes: dict[Hashable, int] = field(default_factory=dict)
     sizes: dict[Hashable, int] = field(default_factory=dict)
@@ -132,6 +135,7 @@ class Population:
                 self.refresh(grid, self.limits.first, again=False)
                 if self.nodes and len(self.nodes.keys() | self._contested.keys()) >= expected:
                     self._settled = True
+                    self._refuse_liars()
                     return
                 if everyone:
                     failures = self._noted(failures, len(found))
@@ -193,6 +197,8 @@ class Population:
         new = sorted(present - set(self.nodes.values()) - shunned - resting)
         if new:
             self._greet(grid, new, limit)
+        if self._settled:
+            self._refuse_liars()
 
     def _greet(self, grid: Grid, new: list[int], limit: float) -> None:
         began = time.monotonic()
@@ -251,6 +257,16 @@ class Population:
         for key in [key for key in self.nodes if type(key) is not self.key_type]:
             self._refuse(Node(self.nodes.pop(key)), Fault.OUT_OF_RANGE, "another type of key")
 
+    def _refuse_liars(self) -> None:
+        """Turn those away who claim more than a size that is believed, where that is wanted."""
+        if not self.refuses_liars or self.importance != "size":
+            return
+        for key in self._capped(list(self.nodes))[1]:
+            why = f"{self.sizes[key]:,} samples are more than {self.largest_size:g} medians"
+            self.gate.refuse(key, Fault.OUT_OF_RANGE, why)
+            log.error("\t├──> client %r is refused: %s", key, why)
+            self._strangers[self.nodes.pop(key)] = 1, time.monotonic() + LONGEST_LATER
+
     def _names(self, grid: Grid) -> dict[int, str]:
         return {info.node_id: info.name for info in grid.get_nodes()}
 
@@ -294,11 +310,15 @@ class Population:
             return Federation(sizes=self._believed(ids), ids=ids)
         return Federation(importance=self._shares(ids), ids=ids)
 
-    def _believed(self, ids: list[Any]) -> list[int]:
-        """The sizes that count: a new claim is held against the median."""
+    def _capped(self, ids: list[Any]) -> tuple[list[int], list[Any]]:
+        """Sizes held against the median, and those of the clients, of new ones, that are above."""
         told = [self.believed.get(key, self.sizes[key]) for key in ids]
         capped, who = cap_sizes(told, self.largest_size)
-        large = [ids[i] for i in who if ids[i] not in self.believed]
+        return capped, [ids[i] for i in who if ids[i] not in self.believed]
+
+    def _believed(self, ids: list[Any]) -> list[int]:
+        """The sizes that count: what counted once, and new claims as far as they are believed."""
+        capped, large = self._capped(ids)
         if large:
             shown = ", ".join(f"{key!r} ({self.sizes[key]:,})" for key in large[:3])
             log.warning(
