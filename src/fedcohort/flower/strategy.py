@@ -36,6 +36,7 @@ from fedcohort.flower.exchange import exchanged
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
+from fedcohort.flower.verdict import Verdict
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
@@ -45,7 +46,6 @@ from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
 from fedcohort.server.guards import Hardened, guards
-from fedcohort.server.records import Record
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
 
@@ -193,9 +193,7 @@ class CohortStrategy(Strategy):
         self._evaluation = Evaluation(evaluate, self.session)
         self.cohorts: list[Cohort] = []
         """The cohorts of this session as they counted: after drop-outs and corrections."""
-        self.void = 0
-        self._failed = 0  # rounds of this session that left the model as it was
-        self._void_in_a_row = 0
+        self._verdict = Verdict(self.session)
         self._rejected: Counter[Fault] = Counter()  # up to the record before
         self._timeout, self._rounds = 3600.0, 1
         self._talk: Generator[Wanted, Any, Any] | None = None  # the round that is under way
@@ -204,6 +202,11 @@ class CohortStrategy(Strategy):
     def seed(self) -> int:
         """The seed in force."""
         return self.session.setup.seed
+
+    @property
+    def void(self) -> int:
+        """How many rounds of this session were void."""
+        return self._verdict.void
 
     @property
     def dropouts(self) -> DropOutRule:
@@ -275,7 +278,7 @@ class CohortStrategy(Strategy):
                 if evaluate_fn is not None:
                     told = evaluate_fn(server_round, arrays)
                     self._keep(result.evaluate_metrics_serverapp, server_round, told, "server")
-            self._ended(max(0, num_rounds - done))
+            self._verdict.run(max(0, num_rounds - done))
             return result
 
     def _play(
@@ -422,49 +425,8 @@ class CohortStrategy(Strategy):
             "cohort-void": int(record.void),
         }
         log.info("\t├──> %s", told)
-        self._note(record, rejected)
-        self._failed += new is None
+        self._verdict.round(record, new is not None, self.VOID_ROUNDS)
         return new, MetricRecord(told)
-
-    def _note(self, record: Record, rejected: Counter[Fault]) -> None:
-        faults, quote = {f.name.lower(): k for f, k in rejected.items()}, self.gate.quote()
-        if record.void:
-            log.warning(
-                "\t├──> round %d is void, the model stays: %.0f %% of the draws were answered, "
-                "quorum %g, rejected: %s.%s",
-                record.round + 1,
-                100 * record.filled,
-                self.session.setup.quorum,
-                faults or "nothing",
-                quote,
-            )
-        elif faults:
-            log.warning("\t├──> rejected: %s.%s", faults, quote)
-        self.void += record.void
-        self._void_in_a_row = self._void_in_a_row + 1 if record.void else 0
-        if self._void_in_a_row >= self.VOID_ROUNDS:
-            remedy = "Look at the clients' logs, raise the limit 'train', or lower 'quorum'."
-            if not self.session.population.nodes:
-                remedy = "Nobody is there any more: start the clients again, then the server."
-            raise TooFewClients(
-                f"Too few clients answered in {self.VOID_ROUNDS} rounds in a row (quorum "
-                f"{self.session.setup.quorum:g}; rejected so far: {self.gate.summary()})."
-                f"{quote} {remedy}"
-            )
-
-    def _ended(self, played: int) -> None:
-        """A run in which nothing was ever learnt has not gone well."""
-        before = self.session.state.round > played
-        if played and self._failed == played and not (before and self._ever_counted):
-            raise TooFewClients(
-                f"All {self.session.state.round} rounds failed, and the model is what it was: too "
-                f"few clients answered in {self.void} of {played} (rejected: "
-                f"{self.gate.summary()}).{self.gate.quote()} Look at the clients' logs."
-            )
-
-    @property
-    def _ever_counted(self) -> bool:
-        return bool((self.session.state.counted >= 0).any())
 
     # -- evaluation --------------------------------------------------------------------------
 
