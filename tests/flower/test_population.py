@@ -280,10 +280,10 @@ def test_a_lie_about_a_size_counts_ten_times_the_median(size: int, caplog) -> No
     assert strategy.session.state.federation.sizes[2] == size
 
 
-def test_whoever_claims_too_much_may_be_refused_by_name(caplog) -> None:
+def test_a_hardened_run_refuses_whoever_claims_too_much_by_name(caplog) -> None:
     """And the run begins without it, for a lie ends nothing."""
-    strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, limits=QUICK)
-    strategy.session.population.refuses_liars = True
+    options = {"clients": N, "seed": 3, "limits": QUICK, "hardened": "size-cap"}
+    strategy = flower.CohortStrategy("md:m=3", **options)
     grid = flower.InProcessGrid(lying(2**62), N)
     strategy.start(grid, flower.first_model(task(), 3), num_rounds=3)
     assert strategy.session.state.federation.ids == (0, 1, 3, 4, 5, 6, 7)

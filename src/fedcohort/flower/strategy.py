@@ -46,6 +46,7 @@ from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
 from fedcohort.server.guards import Hardened, guards
+from fedcohort.server.guards.size_cap import SizeCap
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
 
@@ -102,6 +103,7 @@ class CohortStrategy(Strategy):
         The largest change of a single parameter that is believed.
     largest_size
         How many times the median size a client counts for at most, with a warning; None for any.
+        A hardened run (with ``size-cap``) refuses clients that claim more, and names them.
     folder
         Where to keep checkpoints; a strategy that is started with the folder of an earlier run
         goes on with it.
@@ -182,6 +184,7 @@ class CohortStrategy(Strategy):
                 word_of(setup.algorithm),
                 _asks_of_clients(setup),
                 largest_size,
+                refuses_liars=any(isinstance(guard, SizeCap) for guard in setup.guards),
             ),
             self.gate,
             self.limits,
