@@ -5,6 +5,8 @@ Weights and models are the same up to rounding: see helpers/parity.py for how fa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,16 @@ def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softma
 
 def test_at_least_twelve_schemes_are_compared() -> None:
     assert len(fedcohort.schemes.schemes()) >= 12
+
+
+def test_schedule_momentum_and_fresh_batches_come_to_the_clients(task: Softmax) -> None:
+    work = LocalWork(
+        steps=3, batch=8, lr=0.2, batches="fresh", momentum=0.5, clip=0.3, schedule="inverse"
+    )
+    scheme = of_size("md")
+    assert parity.compared(task, scheme, SEED, work, 4).within(parity.TOLERANCE["float64"])
+    models = [
+        fedcohort.simulate(task, scheme, rounds=4, seed=SEED, work=each).model
+        for each in (work, replace(work, schedule="constant"))
+    ]
+    assert np.abs(models[0] - models[1]).max() > 1e-3

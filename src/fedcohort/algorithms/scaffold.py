@@ -28,7 +28,8 @@ class Scaffold(Algorithm):
     ICML 2020, Algorithm 1; their options I and II. There clients count alike: 1/N of the change
     is added; here by importance p, so that c = sum_i p_i c_i holds exactly, whoever was drawn and
     whatever the weights (by omega it would not). The server's learning rate is the optimiser's:
-    ``--optimiser sgd:eta_g=0.5``.
+    ``--optimiser sgd:eta_g=0.5``. With local momentum, K is the number of plain steps that lead as
+    far, so that option 2 is a mean of gradients still.
 
     Parameters
     ----------
@@ -59,5 +60,5 @@ class Scaffold(Algorithm):
         if self.option == 1:
             own = kept["gradient"]
         else:
-            own = kept["c_i"] - server["c"] - updates / (work.lr * steps[:, None])
+            own = kept["c_i"] - server["c"] - updates / (work.lr * work.plain_steps(steps)[:, None])
         return {"c": own - kept["c_i"]}, {"c_i": own}

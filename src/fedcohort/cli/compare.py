@@ -12,11 +12,13 @@ from fedcohort.algorithms import ALGORITHMS, algorithm
 from fedcohort.cli.running import check_options, part_option, run
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput, FedcohortWarning
-from fedcohort.core.parameters import Real, Whole
+from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.renamed import successor
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
+from fedcohort.learning.schedules import SCHEDULES
+from fedcohort.learning.work import BATCHES
 from fedcohort.server.aggregators import AGGREGATORS, aggregator
 from fedcohort.server.guards import GUARDS, guards
 from fedcohort.server.optimisers import OPTIMISERS, optimiser
@@ -62,6 +64,18 @@ def compare(
     lr: Annotated[float, typer.Option(help="Local step size.")] = 0.1,
     decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
     mu: Annotated[float, typer.Option(help="FedProx's proximal term.")] = 0.0,
+    batches: Annotated[
+        str, typer.Option(help="Samples of a step: in passes over the data, or fresh ones.")
+    ] = "passes",
+    momentum: Annotated[float, typer.Option(help="Momentum of local steps.")] = 0.0,
+    clip: Annotated[
+        float | None, typer.Option(help="The longest gradient of a local step.")
+    ] = None,
+    schedule: Annotated[
+        str,
+        part_option("Step size by round, as in step:every=150,factor=0.5", SCHEDULES),
+        SCHEDULES,
+    ] = "constant",
     step: Annotated[
         str,
         part_option("The server's step, as in adam:eta_g=0.1", OPTIMISERS, "--optimiser"),
@@ -126,6 +140,9 @@ def compare(
             "--lr": (positive, lr),
             "--decay": (Real(0), decay),
             "--mu": (Real(0), mu),
+            "--batches": (OneOf(BATCHES), batches),
+            "--momentum": (Real(0), momentum),
+            "--clip": (positive, clip),
             "--centralised": (once, centralised),
             "--target": (Real(0, 1, open_low=True), target),
             "--every": (often, every),
@@ -152,6 +169,10 @@ def compare(
             lr=lr,
             decay=decay,
             mu=mu,
+            batches=batches,
+            momentum=momentum,
+            clip=clip,
+            schedule=schedule,
         ),
         "optimiser": optimiser(_old("--server", server, "--optimiser") or step),
         "aggregator": aggregator(_old("--estimator", estimator, "--aggregator") or estimate),

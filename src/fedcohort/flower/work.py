@@ -103,12 +103,12 @@ class Work:
             )
 
     def rule(self, work: LocalWork) -> Rule:
-        """What the local algorithm of the run makes of local work; ask before you train.
+        """What schedule and local algorithm of the run make of local work; ask before you train.
 
         >>> Work().rule(LocalWork(steps=5)).drift is None
         True
         """
-        return self._rules(work)
+        return self._rules(work.at(self.round))
 
     def participants(self, size: int) -> Ints:
         """Which of ``size`` samples take part: positions, the same whenever it is asked.

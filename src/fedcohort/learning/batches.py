@@ -10,6 +10,9 @@ import numpy as np
 
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.work import LocalWork
+from fedcohort.maths.draws import distinct
+
+_SORTED = 64  # times a batch: of more samples, a few are drawn rather than all put in order
 
 
 def participants(rng: np.random.Generator, size: int, data_rate: float) -> Ints:
@@ -42,6 +45,9 @@ def batches(
         return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
     if batch == count:  # every step takes all: their order is no matter
         return np.broadcast_to(chosen, (steps, count)), np.full(steps, count)
+    if work.batches == "fresh":
+        rows = _fresh(rng, steps, count, batch)
+        return rows if count == size else chosen[rows], np.full(steps, batch)
     per_pass = -(-count // batch)
     passes = -(-steps // per_pass)
     order = _orders(rng, passes, count)  # (passes, count)
@@ -50,6 +56,13 @@ def batches(
     lengths = np.full((passes, per_pass), batch)
     lengths[:, -1] = count - (per_pass - 1) * batch
     return rows.reshape(-1, batch)[:steps], lengths.reshape(-1)[:steps]
+
+
+def _fresh(rng: np.random.Generator, steps: int, count: int, batch: int) -> Ints:
+    """Independent uniform sets of ``batch`` of ``range(count)``, one per row."""
+    if count <= _SORTED * batch:
+        return _orders(rng, steps, count)[:, :batch]
+    return np.stack([distinct(rng, count, batch) for _ in range(steps)])
 
 
 def _orders(rng: np.random.Generator, passes: int, count: int) -> Ints:

@@ -35,8 +35,8 @@ class LearningTask(Task):
         Who holds which samples, and the test set.
     trainer : Trainer, optional
         How it is computed; by default the first of `fedcohort.learning.trainers.TRAINERS` that
-        can: in numpy, clients side by side, for dense networks with at most one hidden layer;
-        for any other model a plain loop.
+        can: in numpy, clients side by side, for dense networks; for any other model a plain
+        loop. A torch model chooses by itself, see `fedcohort.learning.network.Network`.
     importance : (n,) floats, optional
         p; by size unless given.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.task import Evaluation, Task, check_importance
+from fedcohort.learning.trainers.plain import quadratic_update
 from fedcohort.learning.work import LocalWork
 
 
@@ -25,6 +26,7 @@ class Quadratic(Task):
     Without decay, mu and drift the update is ``-phi (theta - theta_i*)``, with
     ``phi = 1 - (1 - lr)**K``.
     With ``noise`` sigma, each gradient carries ``sigma`` times a standard normal vector.
+    Momentum and clipping have no such form: there, steps are made one by one.
 
     The optimum of the federation is the mean of the minima, weighted by importance.
 
@@ -90,6 +92,8 @@ class Quadratic(Task):
         clients = self._check_clients(clients)
         self._check_rngs(clients, rngs, data_rate)
         self._check_drift(clients, drift)
+        if work.momentum or work.clip is not None:
+            return self._stepwise(theta, clients, work, rngs, data_rate, drift)
         curvature = 1 + work.decay + work.mu
         contraction = 1 - work.lr * curvature
         counts = self.participating(clients, rngs, data_rate)
@@ -105,6 +109,26 @@ class Quadratic(Task):
                     remaining = contraction ** np.arange(steps[row])[::-1]  # of the shock at step t
                     moved[row] -= work.lr * self.noise * (remaining @ shocks)
         return np.asarray(moved)
+
+    def _stepwise(
+        self,
+        theta: Floats,
+        clients: Ints,
+        work: LocalWork,
+        rngs: Sequence[np.random.Generator],
+        data_rate: float,
+        drift: Array | None,
+    ) -> Floats:
+        """Local training, step by step, for what has no closed form."""
+        pushes = np.zeros(len(clients)) if drift is None else drift
+        rows = np.zeros((len(clients), self.dimension))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row, client, rng, push in zip(rows, clients, rngs, pushes, strict=True):
+                size = int(self.sizes[client])
+                row[:] = quadratic_update(
+                    theta, self.minima[client], self.noise, size, work, rng, data_rate, push
+                )
+        return rows
 
     def losses(self, theta: Array, clients: Ints) -> Floats:
         """``F_i(theta)`` of the clients, (k,); 0 without samples."""

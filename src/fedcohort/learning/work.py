@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 from fedcohort.core.errors import BadParameter
+from fedcohort.core.types import Array, Ints
+from fedcohort.learning.schedules import schedule
 
 _OWNER = "LocalWork"
+BATCHES = ("passes", "fresh")
+CONSTANT = "constant"
 
 
 @dataclass(frozen=True)
 class LocalWork:
-    """Plain local SGD, the inner loop of FedAvg and FedProx.
+    """Local SGD, the inner loop of FedAvg and FedProx.
 
     A step on a mini-batch, of which g is the gradient of the mean loss, is::
 
-        theta <- theta - lr * (g + decay * theta + mu * (theta - theta_0) + drift)
+        v <- momentum * v + g + decay * theta + mu * (theta - theta_0) + drift
+        theta <- theta - lr * v
 
-    where ``theta_0`` is the model that the server sent. The drift is zero, unless a local
-    algorithm gives each client a vector of its own (see `fedcohort.learning.Task.updates`).
+    where ``theta_0`` is the model that the server sent, and v is zero at the begin of a round.
+    The drift is zero, unless a local algorithm gives each client a vector of its own (see
+    `fedcohort.learning.Task.updates`). With ``clip``, g is first shortened to that length.
 
-    **Mini-batches** are those of torch's ``DataLoader(shuffle=True)``: each pass over the
-    data is a fresh random order, cut in batches of ``batch`` samples, of which the last may
-    be shorter; passes follow one another for as long as there are steps to make.
-    ``epochs=E`` is thus ``E * ceil(n_i / batch)`` steps, and ``steps=N`` is the first N
-    batches of an endless run of passes.
+    **Mini-batches** are, with ``batches="passes"``, those of torch's
+    ``DataLoader(shuffle=True)``: each pass over the data is a fresh random order, cut in batches
+    of ``batch`` samples, of which the last may be shorter; passes follow one another for as long
+    as there are steps to make. ``epochs=E`` is thus ``E * ceil(n_i / batch)`` steps, and
+    ``steps=N`` is the first N batches of an endless run of passes. With ``batches="fresh"`` every
+    step draws ``min(batch, n_i)`` samples anew, whatever was drawn before: an unbiased gradient
+    given the model, as proofs assume and Fraboni et al. run it. The two differ: where ``batch``
+    does not divide n_i, the last batch of a pass is short and its gradient loud.
 
     The defaults are 50 steps on 50 samples with step size 0.01; the command line, which is
     made for small data, has others (20, 10 and 0.1).
@@ -46,6 +56,16 @@ class LocalWork:
         Weight decay, an L2 penalty ``decay / 2 * ||theta||**2`` on weights and biases alike.
     mu : float
         The proximal term ``mu / 2 * ||theta - theta_0||**2`` of FedProx.
+    batches : {"passes", "fresh"}
+        How mini-batches are drawn, as above.
+    momentum : float
+        Of local steps, in [0, 1); the server's own is a matter of its optimiser.
+    clip : float, optional
+        The longest gradient of a mini-batch; decay, proximal term and drift come on top.
+    schedule : str
+        How the step size changes from round to round, from `fedcohort.learning.schedules`:
+        ``"constant"``, ``"inverse:gamma=10"``, ``"step:every=150,factor=0.5"``,
+        ``"exponential:factor=0.99"``. ``lr`` is that of the first round.
 
     Examples
     --------
@@ -53,6 +73,8 @@ class LocalWork:
     6
     >>> LocalWork(steps=7).steps_for(120)
     7
+    >>> LocalWork(lr=0.4, schedule="step:every=150").at(150).lr
+    0.2
     >>> LocalWork(lr=-1)
     Traceback (most recent call last):
     ...
@@ -72,6 +94,10 @@ number above 0. Got -1 instead.
     lr: float = 0.01
     decay: float = 0.0
     mu: float = 0.0
+    batches: str = "passes"
+    momentum: float = 0.0
+    clip: float | None = None
+    schedule: str = "constant"
 
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None:
@@ -87,6 +113,21 @@ number above 0. Got -1 instead.
         _check_real("lr", self.lr, positive=True)
         _check_real("decay", self.decay, positive=False)
         _check_real("mu", self.mu, positive=False)
+        _check_real("momentum", self.momentum, positive=False)
+        if self.momentum >= 1:
+            raise BadParameter("momentum", _OWNER, "a number in [0, 1)", self.momentum)
+        if self.clip is not None:
+            _check_real("clip", self.clip, positive=True)
+        if self.batches not in BATCHES:
+            raise BadParameter("batches", _OWNER, f"one of {BATCHES}", self.batches)
+        object.__setattr__(self, "schedule", schedule(self.schedule).spec)
+
+    def at(self, round: int) -> LocalWork:
+        """The work of a round (the first is 0): the step size is what the schedule says."""
+        if self.schedule == CONSTANT:
+            return self
+        rate = schedule(self.schedule).rate(self.lr, round)
+        return replace(self, lr=max(rate, sys.float_info.min), schedule=CONSTANT)
 
     def steps_for(self, size: int) -> int:
         """The steps that a client with ``size`` samples makes; none without samples."""
@@ -97,6 +138,20 @@ number above 0. Got -1 instead.
         if self.epochs is None:  # cannot be: one of the two is always set
             raise BadParameter("epochs", _OWNER, "given where 'steps' is None", None)
         return self.epochs * math.ceil(size / self.batch_for(size))
+
+    def plain_steps(self, steps: Ints) -> Array:
+        """How many steps without momentum lead as far, where gradients do not change, (k,).
+
+        A step goes on in those after it: ``sum_{j=1..K} (1 - momentum^j) / (1 - momentum)``.
+
+        >>> import numpy as np
+        >>> LocalWork(momentum=0.5).plain_steps(np.array([1, 2]))
+        array([1. , 2.5])
+        """
+        if not self.momentum:
+            return steps
+        rest = 1 - self.momentum
+        return (steps - self.momentum * (1 - self.momentum**steps) / rest) / rest
 
     def batch_for(self, size: int) -> int:
         """The samples in a full batch of a client with ``size`` samples."""

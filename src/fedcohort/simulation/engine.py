@@ -229,7 +229,7 @@ class Simulation:
         context = context_of(state, there, latency)
         clients = SimulatedClients(
             self.task,
-            self.work,
+            self.work.at(round),
             setup.seed,
             round,
             state.theta,

@@ -95,8 +95,7 @@ class MLP(LearningTask):
             x_train, y_train, x_test, y_test, clients, classes, test_clients, unit
         )
         model = Dense((data.features, *units, classes), np.dtype(dtype), "uniform", self.name)
-        trainer = Batched(gram_bytes) if len(units) == 1 else None
-        super().__init__(model, data, trainer, importance)
+        super().__init__(model, data, Batched(gram_bytes), importance)
 
     @classmethod
     def from_partition(cls, dataset: Dataset, partition: Partition, **options: Any) -> Self:

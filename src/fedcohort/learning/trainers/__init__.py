@@ -6,6 +6,6 @@ from fedcohort.learning.trainers.plain import PlainLoop
 
 TRAINERS: tuple[Trainer, ...] = (Batched(), PlainLoop())
 """From fast and particular to slow and general: `Batched` (numpy, clients side by side, Gram or
-direct form) for dense networks with at most one hidden layer, `PlainLoop` for any model."""
+direct form) for dense networks, `PlainLoop` for any model."""
 
 __all__ = ["TRAINERS", "Batched", "PlainLoop", "Trainer"]

@@ -1,4 +1,4 @@
-"""Dense networks with one or no hidden layer, in numpy, clients and models side by side."""
+"""Dense networks in numpy, clients and models side by side."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class Batched(Trainer):
 
     def misfit(self, model: Model, data: ClientData) -> str | None:
         """See `Trainer.misfit`."""
-        if not isinstance(model, Dense) or len(model.widths) > 3:
-            return "it trains dense networks with at most one hidden layer"
-        return None
+        return None if isinstance(model, Dense) else "it trains dense networks"
 
     def bind(self, model: Model, data: ClientData) -> BatchedComputation:
         """Samples are copied once, to be side by side; the task keeps that copy only."""
@@ -133,10 +131,9 @@ class BatchedComputation(Computation):
             first: Gram | Direct = Gram(self.samples, plan, layers[0], work, push, matrices)
         else:
             first = Direct(self.samples, plan, layers[0], work, push)
-        head = layers[1] if len(layers) > 1 else None
-        push = pushes[-1] if pushes is not None else None
-        change = train(first, head, self.samples, plan, work, push)
-        return [first.change()] if change is None else [first.change(), change]
+        rest = None if pushes is None else pushes[1:]
+        changes = train(first, layers[1:], self.samples, plan, work, rest)
+        return [first.change(), *changes]
 
     def pooled(self) -> BatchedComputation:
         """See `Computation.pooled`; one Gram matrix of everything never pays."""
@@ -210,12 +207,11 @@ def _scores(layers: list[Array], x: Array) -> Array:
     models, outputs, inputs = layers[0].shape
     with np.errstate(over="ignore", invalid="ignore"):
         z = np.matmul(layers[0].reshape(-1, inputs), x.T).reshape(models, outputs, len(x))
-        if len(layers) == 1:
-            return np.asarray(z)
-        np.maximum(z, 0, out=z)
-        scores = np.matmul(layers[1][:, :, :-1], z)
-        scores += layers[1][:, :, -1:]
-        return np.asarray(scores)
+        for layer in layers[1:]:
+            np.maximum(z, 0, out=z)
+            z = np.matmul(layer[:, :, :-1], z)
+            z += layer[:, :, -1:]
+        return np.asarray(z)
 
 
 def _right(scores: Array, y: Ints) -> Array:
@@ -255,10 +251,13 @@ def _gradient_sum(layers: list[Array], x: Array, y: Ints) -> list[Array]:
     ones = np.ones((1, len(y)), dtype=x.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         z = layers[0] @ x.T  # (h, R)
-        given = np.concatenate([np.maximum(z, 0), ones])  # (h + 1, R)
-        scores = z if len(layers) == 1 else layers[1] @ given  # (C, R)
-        softmax_error(scores, ones[0], y)
-        if len(layers) == 1:
-            return [scores @ x]
-        error = (layers[1][:, :-1].T @ scores) * (z > 0)
-        return [error @ x, scores @ given.T]
+        given = [x.T]
+        for layer in layers[1:]:
+            given.append(np.concatenate([np.maximum(z, 0), ones]))  # (h + 1, R)
+            z = layer @ given[-1]
+        softmax_error(z, ones[0], y)  # (C, R)
+        gradients, error = list[Array](), z
+        for layer, inputs in zip(layers[::-1], given[::-1], strict=True):
+            gradients.insert(0, error @ inputs.T)
+            error = (layer[:, :-1].T @ error) * (inputs[:-1] > 0)  # unused for the first layer
+        return gradients

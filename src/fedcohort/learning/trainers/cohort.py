@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.trainers.layers import Layer, Plan, regularise
+from fedcohort.learning.trainers.layers import Layer, Plan, descend, squares
 from fedcohort.learning.trainers.samples import Samples
 from fedcohort.learning.work import LocalWork
 
@@ -60,63 +60,94 @@ def make_plan(group: list[Drawn], cohort: Ints, dtype: DTypeLike) -> Plan:
 
 def train(
     layer: Layer,
-    head: Array | None,
+    heads: Sequence[Array],
     samples: Samples,
     plan: Plan,
     work: LocalWork,
-    push: Array | None,
-) -> Array | None:
-    """Make all steps of a plan; the layer keeps its change, that of the head is returned.
+    pushes: Sequence[Array] | None,
+) -> list[Array]:
+    """Make all steps of a plan; the layer keeps its change, those of the heads are returned.
 
-    ``head`` (classes, h + 1) is the second layer, behind a ReLU; None if there is none.
-    ``push`` (k, classes, h + 1) is lr times the drift of the head.
+    ``heads`` (outputs, inputs + 1) are the layers that follow, each behind ReLUs; ``pushes``
+    (k, outputs, inputs + 1) are lr times their drifts.
     """
     labels = samples.y[plan.rows + samples.starts[plan.clients][:, None]]  # (T, k, B)
     scale = (work.lr * plan.weights).astype(plan.weights.dtype)  # lr / length of the batch
-    if head is None:
-        _train_linear(layer, samples.held.classes or 0, labels, scale, plan.active)
-        return None
-    return _train_hidden(layer, head, labels, scale, plan.active, work, push)
+    if not heads:
+        _train_linear(layer, samples.held.classes or 0, labels, scale, plan.active, work)
+        return []
+    return _train_hidden(layer, heads, labels, scale, plan.active, work, pushes)
 
 
-def _train_linear(layer: Layer, classes: int, labels: Ints, scale: Array, active: Ints) -> None:
+def _train_linear(
+    layer: Layer, classes: int, labels: Ints, scale: Array, active: Ints, work: LocalWork
+) -> None:
     for step, k in enumerate(active.tolist()):
         outputs = layer.forward(step)  # (k, B, classes)
         scores = outputs.reshape(-1, classes).T.copy()  # (classes, k B), for the sake of speed
         softmax_error(scores, scale[step, :k].reshape(-1), labels[step, :k].reshape(-1))
-        layer.descend(step, scores.reshape(classes, k, -1).transpose(1, 2, 0))
+        error = scores.reshape(classes, k, -1).transpose(1, 2, 0)
+        if work.clip is not None:
+            error = error * _factors(layer.squares(step, error), work)
+        layer.descend(step, error)
 
 
 def _train_hidden(
     layer: Layer,
-    head: Array,
+    heads: Sequence[Array],
     labels: Ints,
     scale: Array,
     active: Ints,
     work: LocalWork,
-    push: Array | None,
-) -> Array:
+    pushes: Sequence[Array] | None,
+) -> list[Array]:
     _, most, batch = labels.shape
-    classes, hidden = head.shape[0], head.shape[1] - 1
-    heads = np.repeat(head[None], most, axis=0)  # (most, classes, h + 1)
-    outputs = np.ones((most, batch, hidden + 1), dtype=head.dtype)  # the last one feeds the bias
+    weights = [np.repeat(head[None], most, axis=0) for head in heads]  # (most, outputs, inputs + 1)
+    velocity = [np.zeros_like(each) if work.momentum else None for each in weights]
+    push = [None] * len(heads) if pushes is None else pushes
+    given = [  # the last one feeds the bias
+        np.ones((most, batch, head.shape[1]), dtype=head.dtype) for head in heads
+    ]
+    classes, last = len(heads[-1]), len(heads) - 1
     for step, k in enumerate(active.tolist()):
-        z = layer.forward(step)  # (k, B, h)
-        now, given = heads[:k], outputs[:k]
-        on = (z > 0).astype(z.dtype)
-        np.multiply(z, on, out=given[:, :, :-1])
-        scores = np.empty((classes, k, batch), dtype=head.dtype)
-        np.matmul(now, given.swapaxes(1, 2), out=scores.transpose(1, 0, 2))
+        z, on = layer.forward(step), list[Array]()  # (k, B, h)
+        now, inputs = [each[:k] for each in weights], [each[:k] for each in given]
+        for place in range(last + 1):
+            on.append((z > 0).astype(z.dtype))
+            np.multiply(z, on[-1], out=inputs[place][:, :, :-1])
+            if place < last:
+                z = inputs[place] @ now[place].swapaxes(1, 2)
+        scores = np.empty((classes, k, batch), dtype=z.dtype)
+        np.matmul(now[last], inputs[last].swapaxes(1, 2), out=scores.transpose(1, 0, 2))
         softmax_error(
             scores.reshape(classes, -1), scale[step, :k].reshape(-1), labels[step, :k].reshape(-1)
         )
-        error = np.matmul(scores.transpose(1, 2, 0), now[:, :, :-1])  # (k, B, h)
-        error *= on
-        regularise(now, head, work, push)
-        now -= np.matmul(scores.transpose(1, 0, 2), given)
+        error = scores.transpose(1, 2, 0)  # (k, B, outputs), lr times the gradient there
+        gradients: list[Array] = []
+        for place in range(last, -1, -1):
+            gradients.insert(0, np.matmul(error.swapaxes(1, 2), inputs[place]))
+            error = np.matmul(error, now[place][:, :, :-1])
+            error *= on[place]
+        if work.clip is not None:
+            total = sum((squares(each) for each in gradients), layer.squares(step, error))
+            factors = _factors(total, work)
+            error *= factors
+            gradients = [each * factors for each in gradients]
+        for place, gradient in enumerate(gradients):
+            descend(now[place], gradient, heads[place], work, push[place], velocity[place])
         layer.descend(step, error)
-    heads -= head
-    return heads
+    for each, head in zip(weights, heads, strict=True):
+        each -= head
+    return weights
+
+
+def _factors(squares: Array, work: LocalWork) -> Array:
+    """What shortens gradients to ``clip``, (k, 1, 1), from the squares of lr times them."""
+    lengths = np.sqrt(squares)
+    long = lengths > work.lr * (work.clip or 0)
+    factors = np.ones_like(lengths)
+    np.divide(work.lr * (work.clip or 0), lengths, out=factors, where=long)
+    return factors[:, None, None]
 
 
 def softmax_error(scores: Array, scale: Array, labels: Ints) -> None:

@@ -15,7 +15,8 @@ with one row of ``a`` per sample. With ``K = X_i X_i^T`` (the Gram matrix, once 
 
 A step now costs ``2 B n_i h``: less than half while n_i < d. Weight decay and the proximal
 term only scale. A drift D_i that is added to every gradient is a third term, ``r lr D_i`` with
-``r <- rho r - 1``, and ``X_b D_i^T`` joins the forward pass as ``X_b W_0^T`` does.
+``r <- rho r - 1``, and ``X_b D_i^T`` joins the forward pass as ``X_b W_0^T`` does. Momentum is a
+second set of the same three, and the length of a gradient, for clipping, is ``e^T K[b, b] e``.
 The bias is a column of ones in X, hence a 1 in every entry of K.
 """
 
@@ -55,6 +56,9 @@ class Layer(Protocol):
     def descend(self, step: int, error: Array) -> None:
         """Take a step against ``error``: lr times the gradient at the outputs, (active, B, h)."""
 
+    def squares(self, step: int, error: Array) -> Array:
+        """The squared length of ``lr`` times the gradient of the layer, (active,)."""
+
     def change(self) -> Array:
         """How far the weights are from where they started, (k, h, d + 1)."""
 
@@ -71,6 +75,7 @@ class Direct:
         self._rows = plan.rows + samples.starts[plan.clients][:, None]
         self._weights = np.repeat(start[None], k, axis=0)  # (k, h, d + 1)
         self._gradients = np.empty_like(self._weights)
+        self._velocity = np.zeros_like(self._weights) if work.momentum else None
         step_bytes = k * batch * start.shape[1] * start.itemsize
         self._chunk = max(1, _GATHER_BYTES // max(step_bytes, 1))
         self._gathered = np.empty(0)
@@ -89,8 +94,13 @@ class Direct:
         active = self._plan.active[step]
         weights, gradients = self._weights[:active], self._gradients[:active]
         np.matmul(error.swapaxes(1, 2), self._samples, out=gradients)
-        regularise(weights, self._start, self._work, self._push)
-        weights -= gradients
+        descend(weights, gradients, self._start, self._work, self._push, self._velocity)
+
+    def squares(self, step: int, error: Array) -> Array:
+        """See `Layer.squares`."""
+        gradients = self._gradients[: self._plan.active[step]]
+        np.matmul(error.swapaxes(1, 2), self._samples, out=gradients)
+        return squares(gradients)
 
     def change(self) -> Array:
         """See `Layer.change`."""
@@ -123,6 +133,10 @@ class Gram:
         self._multiples = np.zeros_like(self._given)  # a
         self._pushed = None if push is None else np.zeros_like(self._given)  # lr X D^T
         self._pushes = np.zeros_like(self._shares)  # r
+        if work.momentum:
+            self._velocity = [
+                np.zeros_like(each) for each in (self._multiples, self._shares, self._pushes)
+            ]
         places = plan.rows + self._firsts[:-1][:, None]
         self._places = np.where(plan.weights > 0, places, total)  # (T, k, B)
         self._outputs = np.empty((k, batch, outputs), dtype=start.dtype)
@@ -158,6 +172,9 @@ class Gram:
     def descend(self, step: int, error: Array) -> None:
         """See `Layer.descend`."""
         active, work = self._plan.active[step], self._work
+        if work.momentum:
+            self._roll(step, error)
+            return
         if work.decay or work.mu:
             keep = 1 - work.lr * (work.decay + work.mu)
             self._multiples[: self._firsts[active]] *= keep
@@ -167,6 +184,35 @@ class Gram:
             self._pushes[:active] -= 1
         places = self._places[step, :active]
         self._multiples[places] = self._multiples.take(places, axis=0) - error
+
+    def _roll(self, step: int, error: Array) -> None:
+        """A step with momentum."""
+        active, work = self._plan.active[step], self._work
+        held, places = self._firsts[active], self._places[step, :active]
+        multiples, shares, pushes = self._velocity
+        for velocity in (multiples[:held], shares[:active], pushes[:active]):
+            velocity *= work.momentum
+        if work.decay or work.mu:
+            shrink = work.lr * (work.decay + work.mu)
+            multiples[:held] += shrink * self._multiples[:held]
+            shares[:active] += shrink * self._shares[:active] - work.lr * work.mu
+            pushes[:active] += shrink * self._pushes[:active]
+        if self._push is not None:
+            pushes[:active] += 1
+        multiples[places] = multiples.take(places, axis=0) + error
+        self._multiples[:held] -= multiples[:held]
+        self._shares[:active] -= shares[:active]
+        self._pushes[:active] -= pushes[:active]
+
+    def squares(self, step: int, error: Array) -> Array:
+        """See `Layer.squares`."""
+        rows = self._plan.rows[step, : self._plan.active[step]]
+        return np.array(
+            [
+                np.vdot(own, gram[np.ix_(chosen, chosen)] @ own)
+                for own, chosen, (gram, _, _, _) in zip(error, rows, self._views, strict=False)
+            ]
+        )
 
     def change(self) -> Array:
         """See `Layer.change`."""
@@ -178,6 +224,35 @@ class Gram:
         if self._push is not None:
             change += self._pushes * self._push
         return change
+
+
+def descend(
+    weights: Array,
+    gradients: Array,
+    start: Array,
+    work: LocalWork,
+    push: Array | None,
+    velocity: Array | None,
+) -> None:
+    """One step of some clients, in place; ``gradients`` are lr times them, and are used up."""
+    if velocity is None:
+        regularise(weights, start, work, push)
+        weights -= gradients
+        return
+    rolling = velocity[: len(weights)]
+    gradients += (work.lr * (work.decay + work.mu)) * weights
+    gradients -= (work.lr * work.mu) * start
+    if push is not None:
+        gradients += push[: len(weights)]
+    rolling *= work.momentum
+    rolling += gradients
+    weights -= rolling
+
+
+def squares(gradients: Array) -> Array:
+    """The squared length of what each client has, (k, ...) -> (k,)."""
+    flat = gradients.reshape(len(gradients), -1)
+    return np.asarray(np.einsum("ij,ij->i", flat, flat))
 
 
 def regularise(weights: Array, start: Array, work: LocalWork, push: Array | None) -> None:

@@ -6,8 +6,9 @@ the same mini-batches, and the tests hold them to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -32,13 +33,31 @@ def update(
     drift: Array | float = 0.0,
 ) -> Array:
     """What local training adds to the model of one client with the samples ``x``, ``y``."""
-    local = theta.copy()
     rows, lengths = batches(rng, len(y), work, data_rate)
-    for chosen, length in zip(rows, lengths, strict=True):
-        batch = chosen[:length]
-        step = model.gradient(local, x[batch], y[batch])
+    taken = [chosen[:length] for chosen, length in zip(rows, lengths, strict=True)]
+    return _descent(theta, work, drift, (partial(_mean, model, x[b], y[b]) for b in taken))
+
+
+def _mean(model: Model, x: Array, y: Array, theta: Array) -> Array:
+    return model.gradient(theta, x, y)
+
+
+def _descent(
+    theta: Array,
+    work: LocalWork,
+    drift: Array | float,
+    gradients: Iterable[Callable[[Array], Array]],
+) -> Array:
+    """What steps by these gradients add to a model, as `LocalWork` says."""
+    local, velocity = theta.copy(), np.zeros_like(theta)
+    for gradient in gradients:
+        step = gradient(local)
+        if work.clip is not None:
+            length = np.linalg.norm(step)
+            step = step * (work.clip / length) if length > work.clip else step
         step = step + work.decay * local + work.mu * (local - theta) + drift
-        local = local - work.lr * step
+        velocity = work.momentum * velocity + step if work.momentum else step
+        local = local - work.lr * velocity
     return local - theta
 
 
@@ -53,13 +72,13 @@ def quadratic_update(
     drift: Array | float = 0.0,
 ) -> Array:
     """The twin of `Quadratic.updates`, for one client."""
-    local = theta.copy()
-    for _ in range(work.steps_for(len(participants(rng, size, data_rate)))):
-        step = local - minimum + work.decay * local + work.mu * (local - theta) + drift
-        if noise:
-            step = step + noise * rng.standard_normal(len(theta))
-        local = local - work.lr * step
-    return local - theta
+
+    def gradient(local: Array) -> Array:
+        shock = noise * rng.standard_normal(len(theta)) if noise else 0.0
+        return np.asarray(local - minimum + shock)
+
+    steps = work.steps_for(len(participants(rng, size, data_rate)))
+    return _descent(theta, work, drift, [gradient] * steps)
 
 
 @dataclass(frozen=True)

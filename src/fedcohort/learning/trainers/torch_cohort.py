@@ -125,6 +125,7 @@ class TorchCohortComputation(TorchComputation):
         if push is not None:
             each = [weights.cut(self.model.tensor(row)) for row in push]
             drift = [torch.stack(parts) for parts in zip(*each, strict=True)]
+        descent = Descent(work, first, drift, together=True)
         starts = self.data.starts[plan.clients][:, None]
         weights.module.train()
         for rows, shares, active in zip(plan.rows, plan.weights, plan.active, strict=True):
@@ -142,8 +143,7 @@ class TorchCohortComputation(TorchComputation):
             )
             total = (losses * self.model.tensor(shares[:active])).sum()
             gradients = torch.autograd.grad(total, now, materialize_grads=True)
-            own = None if drift is None else [part[:active] for part in drift]
-            Descent(work, first, own).step(now, gradients)
+            descent.step(now, gradients)
         changes = [
             (part - begin).reshape(count, -1) for part, begin in zip(held, first, strict=True)
         ]
