@@ -85,6 +85,11 @@ class Trace:
     void: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # (T,) no step
     filled: Floats = field(default_factory=lambda: np.zeros(0))  # (T,) share of draws answered
     invited: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (T,) to train
+    initial: Floats = field(default_factory=lambda: np.full(3, np.nan))
+    """(3,) training loss, test loss and accuracy of the model that the run started from."""
+    client_accuracy: Floats = field(default_factory=lambda: np.zeros(0))
+    """(n,) of the last model on each client's own test samples, NaN without any; or (0,)."""
+    f1: Floats = field(default_factory=lambda: np.zeros(0))  # (classes,) of the last model, or (0,)
     disclosures: tuple[Disclosure, ...] = ()
     """What the server learns, as the scheme told beforehand."""
     ids: tuple[str | int, ...] = ()
@@ -114,6 +119,7 @@ class Trace:
         client_losses: Floats | None = None,
         model: Floats | None = None,
         pictures: Mapping[str, Array] | None = None,
+        **last: Floats,
     ) -> Trace:
         """The trace of a run, from what happened in its rounds.
 
@@ -134,6 +140,8 @@ class Trace:
             The last one; (0,) if it is not at hand.
         pictures
             What the scheme has to show.
+        last
+            ``initial``, ``client_accuracy`` and ``f1``, where they are known.
         """
         rounds = {record.round: record for record in records}
         length = max(rounds, default=-1) + 1
@@ -182,6 +190,7 @@ class Trace:
             invited=np.array([len(record.invited) for record in every], dtype=np.int64),
             disclosures=_told(settings.get("disclosures", ())),
             ids=_ids(settings.get("ids", ())),
+            **last,
         )
 
     @property

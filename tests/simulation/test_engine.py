@@ -100,13 +100,14 @@ def test_schemes_are_paired_on_the_mini_batches_of_a_client(digits: Softmax) -> 
         np.testing.assert_allclose(seen["md"][client], seen["uniform"][client], atol=1e-6)
 
 
-def test_deferred_evaluation_changes_nothing(
-    digits: Softmax, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deferred_evaluation_changes_nothing(digits: Softmax) -> None:
     work = LocalWork(steps=2)
+    told: list[int] = []
     at_once = simulate(digits, "uniform", rounds=7, work=work)
-    monkeypatch.setattr("fedcohort.simulation.engine.EVALUATED_AT_ONCE", 1)
-    one_by_one = simulate(digits, "uniform", rounds=7, work=work)
+    one_by_one = simulate(
+        digits, "uniform", rounds=7, work=work, defer=1, progress=lambda done, _: told.append(done)
+    )
+    assert told == [1, 2, 3, 4, 5, 6, 7]
     np.testing.assert_allclose(at_once.accuracy, one_by_one.accuracy, atol=1e-9)
     np.testing.assert_allclose(at_once.train_loss, one_by_one.train_loss, rtol=1e-6)
 

@@ -26,6 +26,7 @@ from fedcohort.simulation import LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.availability import AVAILABILITIES, availability
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.problem import Problem
 
 
@@ -113,6 +114,20 @@ def compare(
         ),
     ] = None,
     every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
+    evaluate_on: Annotated[
+        int | None,
+        typer.Option(help="Evaluate on about so many samples, always the same; default all."),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"What else is measured: {', '.join(MEASURES)}. May be repeated; by default what "
+            "suits the data."
+        ),
+    ] = None,
+    defer: Annotated[
+        int | None, typer.Option(help="Evaluate so many models together (default 16).")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")
     ] = None,
@@ -146,6 +161,8 @@ def compare(
             "--centralised": (once, centralised),
             "--target": (Real(0, 1, open_low=True), target),
             "--every": (often, every),
+            "--evaluate-on": (often, evaluate_on),
+            "--defer": (often, defer),
         }
     )
     if jobs == 0:
@@ -179,6 +196,7 @@ def compare(
         "availability": availability(available),
         "algorithm": algorithm(local),
         "evaluate_every": every,
+        **_told(evaluate_on=evaluate_on, measures=measure or None, defer=defer),
     }
     task = problem.task()
     if hardened or guard:
@@ -206,5 +224,5 @@ def _old(old: str, given: str | None, new: str) -> str | None:
     return successor("compare", old, given, new, None, FedcohortWarning)
 
 
-def _told(**options: str | None) -> dict[str, str]:
+def _told(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}

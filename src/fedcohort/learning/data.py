@@ -12,6 +12,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Ints
+from fedcohort.maths.draws import distinct
 
 _BLOCK = 4096  # rows that are checked at a time
 
@@ -207,10 +208,55 @@ class ClientData:
         counts = np.bincount(owner * self.classes + y, minlength=n * self.classes)
         return counts.reshape(n, self.classes)
 
+    def subset(self, samples: int) -> Self:
+        """About so many samples, of every client its share and at least one; as many of the test.
+
+        They are the same whenever it is called.
+        """
+        rng = np.random.Generator(np.random.Philox(0))
+        starts, chosen = _some(rng, self.starts, samples)
+        rows = chosen if self.rows is None else self.rows[chosen]
+        if self.test_starts is None or self.test_rows is None:
+            _, tested = _some(rng, np.array([0, len(self.y_test)]), samples)
+            return replace(
+                self,
+                starts=starts,
+                rows=rows,
+                x_test=self.x_test[tested],
+                y_test=self.y_test[tested],
+            )
+        test_starts, held = _some(rng, self.test_starts, samples)
+        tested, test_rows = np.unique(self.test_rows[held], return_inverse=True)
+        return replace(
+            self,
+            starts=starts,
+            rows=rows,
+            x_test=self.x_test[tested],
+            y_test=self.y_test[tested],
+            test_starts=test_starts,
+            test_rows=test_rows,
+        )
+
     def pooled(self) -> Self:
         """The same samples, all on one client; nothing is copied."""
         ends = np.array([0, self.total])
         return replace(self, starts=ends, test_starts=None, test_rows=None)
+
+
+def _some(rng: np.random.Generator, starts: Ints, samples: int) -> tuple[Ints, Ints]:
+    """Where each client begins among some of its positions, and which those are, in order."""
+    sizes = np.diff(starts)
+    wish = samples * sizes / max(1, int(sizes.sum()))
+    counts = np.minimum(sizes, np.maximum(np.minimum(sizes, 1), np.rint(wish).astype(np.int64)))
+    parts = [
+        start + np.sort(distinct(rng, size, count))
+        for start, size, count in zip(
+            starts.tolist(), sizes.tolist(), counts.tolist(), strict=False
+        )
+        if count
+    ]
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    return ends, np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
 def is_integer(value: object) -> bool:

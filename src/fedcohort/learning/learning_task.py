@@ -94,6 +94,20 @@ class LearningTask(Task):
         """As the model says; see `Task.initial`."""
         return self.model.initial(seed)
 
+    @property
+    def measures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Accuracy client by client where test samples are clients' own; perplexity of tokens."""
+        data = self.data
+        own = () if data.test_starts is None else ("client-accuracy",)
+        follows = data.vocabulary is not None and data.vocabulary == data.classes
+        return own + (("perplexity",) if follows else ())
+
+    def subset(self, samples: int) -> Self:
+        """See `Task.subset`; what clients count for stays as it is."""
+        few = copy(self)
+        few._hold(self.trainer.bind(self.model, self.data.subset(samples)))
+        return few
+
     def pooled(self) -> Self:
         """The same model and test set, with all samples on one client; nothing is copied."""
         together = copy(self)
@@ -198,11 +212,25 @@ class LearningTask(Task):
             nothing = np.full(len(thetas), np.nan)
             return Evaluation(train_loss, nothing, nothing.copy())
         test_loss, accuracy = np.zeros(len(thetas)), np.zeros(len(thetas))
+        own = self.data.test_starts is not None
+        hits = np.zeros((len(thetas), count), dtype=np.bool_) if own else None
         for some in self._together(len(thetas)):
-            for _, losses, correct in self._computation.tiles(thetas[some], test=True):
+            for part, losses, correct in self._computation.tiles(thetas[some], test=True):
                 accuracy[some] += np.nan if correct is None else correct.sum(axis=1)
                 test_loss[some] += losses.sum(axis=1, dtype=np.float64)
-        return Evaluation(train_loss, test_loss / count, accuracy / count)
+                if hits is not None and correct is not None:
+                    hits[some, part] = correct
+        shares = None if hits is None or np.isnan(accuracy).any() else self._by_client(hits)
+        return Evaluation(train_loss, test_loss / count, accuracy / count, shares)
+
+    def _by_client(self, hits: Array) -> Floats:
+        """The share of each client's own test samples that are hit, (T, M') -> (T, n)."""
+        data = self.data
+        starts = np.asarray(data.test_starts)
+        sums = np.zeros((len(hits), int(starts[-1]) + 1), dtype=np.int64)
+        np.cumsum(hits[:, data.test_rows], axis=1, out=sums[:, 1:])
+        counts = np.diff(starts)
+        return np.asarray(np.diff(sums[:, starts], axis=1) / np.where(counts > 0, counts, np.nan))
 
     def predictions(self, theta: Array) -> Ints:
         """The class that a model gives to each sample of the test set, (M',)."""

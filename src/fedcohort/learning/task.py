@@ -26,6 +26,10 @@ class Evaluation:
     train_loss: Floats  # (T,) F(theta) = sum_i p_i F_i(theta), over all clients
     test_loss: Floats  # (T,) nan where the task has no test set
     accuracy: Floats  # (T,) share of the test set that is classified correctly, or nan
+    client_accuracy: Floats | None = None
+    """(T, n) the same of each client's own test samples, nan where it has none; None where nobody
+    has any."""
+    best: Ints | None = None  # (T, n) which of several models is each client's; None for one model
 
 
 class Task(ABC):
@@ -62,6 +66,9 @@ class Task(ABC):
     dimension: int
     label_histograms: Ints | None = None
     facts: Mapping[str, ArrayLike] = MappingProxyType({})
+    measures: tuple[str, ...] = ()
+    """What is measured beside losses and accuracy unless it is said; see
+    `fedcohort.simulation.measures`."""
     caches: ClassVar[tuple[str, ...]] = ()
     """Attributes that are computed from the others when first needed, and so decide nothing."""
 
@@ -195,6 +202,13 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, thetas: Array) -> Evaluation:
         """Losses and accuracy of several models (T, d): cheaper at once than one by one."""
+
+    def subset(self, samples: int) -> Task:
+        """The same problem with about so many samples, of every client its share; for evaluation.
+
+        As many test samples are kept. They are the same whenever it is called.
+        """
+        raise BadInput(f"The task {self.name!r} cannot be evaluated on some of its samples.")
 
     # The checks that every task makes of what it is given.
 

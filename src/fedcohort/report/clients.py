@@ -29,9 +29,16 @@ def participation(comparison: Comparison) -> pd.DataFrame:
             "fewest": counts.min(axis=0),
             "most": counts.max(axis=0),
             "loss": np.mean([trace.client_losses for trace in traces], axis=0),
+            **_accuracy(traces),
         }
 
     return by_scheme(comparison, table)
+
+
+def _accuracy(traces: Sequence[Trace]) -> Columns:
+    """On each client's own test samples, mean over seeds; nothing where it is not known."""
+    known = [trace.client_accuracy for trace in traces if len(trace.client_accuracy)]
+    return {"accuracy": np.mean(known, axis=0)} if known else {}
 
 
 def names(trace: Trace) -> Sequence[str | int]:

@@ -17,6 +17,7 @@ from fedcohort.report.combine import APART, RUNS, parts
 from fedcohort.report.from_trace import scheme_of
 from fedcohort.report.measures import (
     ACCURACY,
+    MEASURED_HERE,
     Columns,
     Measure,
     best,
@@ -147,7 +148,29 @@ def _scheme_row(
         "messages": float(np.mean([trace.messages.sum() for trace in traces])),
         **_fairness(traces),
         "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
+        "initial_loss": float(np.mean([trace.initial[0] for trace in traces])),
+        **{
+            each.name: float(final(stacked(traces, each)[1]).mean())
+            for each in MEASURED_HERE.values()
+            if each.among(traces)
+        },
     }
+
+
+def f1_by_class(comparison: Comparison) -> pd.DataFrame:
+    """F1 of every class, of the last models: one row per scheme and class, mean over seeds.
+
+    Empty where it is not known.
+    """
+
+    def table(traces: Sequence[Trace]) -> Columns | None:
+        scores = [trace.f1 for trace in traces if len(trace.f1)]
+        if not scores:
+            return None
+        spread = np.std(scores, axis=0, ddof=1) if len(scores) > 1 else np.nan
+        return {"class": np.arange(len(scores[0])), "f1": np.mean(scores, axis=0), "sd": spread}
+
+    return by_scheme(comparison, table, ("class", "f1", "sd"), comparison.labels)
 
 
 def _fairness(traces: Sequence[Trace]) -> dict[str, float]:

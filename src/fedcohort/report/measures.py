@@ -31,7 +31,8 @@ class Measure:
     @property
     def title(self) -> str:
         """The words at the beginning of a line; the names of others are left as they are."""
-        return self.words if self.metric else self.words[0].upper() + self.words[1:]
+        foreign = self.metric and self.name not in MEASURED_HERE
+        return self.words if foreign else self.words[0].upper() + self.words[1:]
 
     def of(self, trace: Trace) -> Floats:
         """(T,) the values in a run."""
@@ -65,6 +66,16 @@ TEST_LOSS = Measure("test_loss", "test loss", higher=False, percent=False)
 TRAIN_LOSS = Measure("train_loss", "training loss", higher=False, percent=False)
 MEASURES = (ACCURACY, TEST_LOSS, TRAIN_LOSS)
 
+_OWN = (
+    Measure("client_accuracy", "accuracy on clients' own test sets", True, True, metric=True),
+    Measure("client_worst_tenth", "accuracy of the worst tenth of clients", True, True, True),
+    Measure("client_spread", "spread of accuracy over clients", False, True, metric=True),
+    Measure("f1", "macro F1", True, True, metric=True),
+    Measure("perplexity", "perplexity", False, False, metric=True),
+)
+MEASURED_HERE = {measure.name: measure for measure in _OWN}
+"""Metrics that the simulator takes itself, see `fedcohort.simulation.measures`."""
+
 LINES = {"rolling": "Rolling mean", "raw": "Raw", "best": "Running best"}
 """The three ways to draw a curve."""
 
@@ -94,13 +105,17 @@ def _metrics(traces: Sequence[Trace]) -> tuple[list[Measure], list[Measure]]:
     known: list[Measure] = []
     others: list[Measure] = []
     for name in names:
+        if name in MEASURED_HERE:
+            continue
         source, _, own = name.rpartition("/")
         words = f"{own} ({SENT_BY[source]})" if source in SENT_BY else name
         lower, higher = (any(w in own.lower() for w in part) for part in (LOWER, HIGHER))
         measure = Measure(name, words, higher=not lower, percent=False, metric=True)
         if measure.among(traces):
             (known if lower or higher else others).append(measure)
-    return known[:METRICS], others[: METRICS - len(known[:METRICS])]
+    ours = [measure for measure in MEASURED_HERE.values() if measure.among(traces)]
+    known = [*ours, *known][:METRICS]
+    return known, others[: METRICS - len(known)]
 
 
 def choosing(comparison: Comparison) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from fedcohort.report import facts
 from fedcohort.report.combine import parts
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.markup import Column, sortable_table, strip
-from fedcohort.report.measures import Measure, measured
+from fedcohort.report.measures import MEASURED_HERE, Measure, measured
 from fedcohort.report.styles import swatch
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ def _columns(
     if table["worst_loss"].notna().any():
         worst = "Loss of the client that the last model serves worst"
         last = [("Worst loss", worst, lambda row: (short(row.worst_loss), row.worst_loss))]
+    last = [*_more(table), *last]
+    if table["initial_loss"].notna().any():
+        first = "Training loss of the model that runs start from"
+        last.append(("First loss", first, lambda row: (short(row.initial_loss), row.initial_loss)))
     return [
         *columns,
         ("Bytes", "Both directions, questions included, whole run",
@@ -83,6 +87,24 @@ def _columns(
          lambda row: (short(row.never), row.never)),
         *last,
     ]  # fmt: skip
+
+
+def _more(table: pd.DataFrame) -> list[Column]:
+    """Measures beside the one that decides, which every run or some have."""
+
+    def shown(measure: Measure) -> Any:
+        def cell(row: Any) -> tuple[str, Any]:
+            value = getattr(row, measure.name)
+            return measure.text(value), value
+
+        return cell
+
+    why = "Mean over the last tenth of the evaluations and over seeds"
+    return [
+        (measure.title, why, shown(measure))
+        for measure in MEASURED_HERE.values()
+        if measure.name in table
+    ]
 
 
 def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> list[Column]:

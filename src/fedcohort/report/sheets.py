@@ -34,6 +34,9 @@ def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.
         "weights": weights.weight_table(comparison),
         "client_weights": weights.client_weights(comparison),
     }
+    scores = facts.f1_by_class(comparison)
+    if len(scores):
+        out["f1_by_class"] = scores
     for measure in measured(comparison):
         for line in LINES:
             out[f"{file_name(measure.name)}_{line}"] = facts.curves(comparison, measure, line)

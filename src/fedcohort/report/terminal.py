@@ -12,7 +12,7 @@ from rich.text import Text
 from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
-from fedcohort.report.measures import measured
+from fedcohort.report.measures import MEASURED_HERE, measured
 from fedcohort.report.prose import apart, beside, chance, hardened, headline, how_far
 from fedcohort.report.table import fit_table
 
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
 PIPED = 1_000
-FIRST_TO_GO = ("Time", "Best", "Gini", "Bytes", "p", "± sd", "Rounds", "Gap")
+MORE = {
+    "Clients' own tests": MEASURED_HERE["client_accuracy"],
+    "Worst tenth": MEASURED_HERE["client_worst_tenth"],
+    "Spread": MEASURED_HERE["client_spread"],
+    "F1": MEASURED_HERE["f1"],
+    "Perplexity": MEASURED_HERE["perplexity"],
+}
+FIRST_TO_GO = (
+    "Time", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "Perplexity", "F1", "Worst tenth",
+    "Clients'", "Rounds", "Gap",
+)  # fmt: skip
 """Columns in the order in which a narrow terminal loses them."""
 
 
@@ -70,4 +80,9 @@ def summary_columns(
         f"Bytes{there}": [byte_count(row.bytes_to_target) for row in facts],
         "Time": [duration(row.seconds) for row in facts],
         "Gini": [ratio(row.gini) for row in facts],
+        **{
+            heading: [more.text(getattr(row, more.name)) for row in facts]
+            for heading, more in MORE.items()
+            if more.name in rows
+        },
     }

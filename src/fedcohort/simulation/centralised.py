@@ -13,9 +13,12 @@ from fedcohort.core.parameters import Checked, Whole
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.engine import Progress, simulate
+from fedcohort.simulation.measures import checked_measures
 from fedcohort.trace import Trace
 
 CENTRALISED = "centralised"
+CLIENTS = "client-accuracy"
+"""The measure that is taken of the last model only, for no client takes part."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Centralised(Checked):
         options.pop("availability", None)
         options.pop("algorithm", None)
         options.pop("hardened", None)
+        measures = checked_measures(task, options.pop("measures", None))
+        options["measures"] = [name for name in measures if name != CLIENTS]  # there are none
         facts = {**(settings or {}), "scheme": self.name, "parameters": {"samples": self.samples}}
         trace = simulate(
             pooled,
@@ -71,17 +76,20 @@ class Centralised(Checked):
             progress=progress,
             **options,
         )
-        return _without_clients(trace, task)
+        return _without_clients(trace, task, CLIENTS in measures)
 
     def __str__(self) -> str:
         return f"{self.name}(samples={self.samples})"
 
 
-def _without_clients(trace: Trace, task: Task) -> Trace:
+def _without_clients(trace: Trace, task: Task, measured: bool) -> Trace:
     """The trace of a run in which no client took part and nothing was sent."""
     nothing = np.zeros(trace.rounds, dtype=np.int64)
     nobody = np.zeros(0, dtype=np.int64)
     histograms = task.label_histograms
+    own = None
+    if measured:
+        own = task.evaluate(trace.model[None]).client_accuracy
     row = {"purpose": CENTRALISED, "messages": 0, "bytes_down": 0, "bytes_up": 0}
     return replace(
         trace,
@@ -102,4 +110,5 @@ def _without_clients(trace: Trace, task: Task) -> Trace:
         if histograms is None
         else histograms,
         client_losses=task.client_losses(trace.model[None])[0],
+        client_accuracy=np.zeros(0) if own is None else own[0],
     )

@@ -18,7 +18,7 @@ from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, Fedcoho
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
-from fedcohort.learning import Task
+from fedcohort.learning import LearningTask, Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_task
 from fedcohort.server import aggregator, optimiser
@@ -264,10 +264,12 @@ class _Pool:
         A setting that does not fit the federation shows now, not when others have trained.
         """
         work = replace(self.options.get("work") or LocalWork(), steps=1, epochs=None)
+        options = {**self.options, "progress": None, "work": work}
+        if isinstance(self.task, LearningTask):
+            options["evaluate_on"] = 1  # how good the model is does not matter yet
         first = dict(reversed(units))
         calls = (
-            self._call(label, seed, 1, None, {**self.options, "progress": None, "work": work})
-            for label, seed in reversed(first.items())
+            self._call(label, seed, 1, None, options) for label, seed in reversed(first.items())
         )
         for _ in self._each(calls):
             pass  # its warnings come again in the run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
-from fedcohort.server.records import Record
+from fedcohort.server.records import Record, joined
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round, vector_bytes
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.simulation.availability import Availability
@@ -38,10 +38,11 @@ from fedcohort.simulation.availability import availability as availability_by_na
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.evaluation import evaluated
+from fedcohort.simulation.measures import checked_measures, f1_of, measure
 from fedcohort.trace import Trace, versions
 
-EVALUATED_AT_ONCE = 16
-"""Models are kept for this many rounds and evaluated in one wide product."""
+DEFERRED = 16
+"""Models are kept for this many evaluations, which are then one wide product."""
 ROUND_LIMIT = 10_000_000
 SEEDS_LIMIT = 100_000
 BLOCK_BYTES = 2**28
@@ -65,6 +66,9 @@ def simulate(
     algorithm: Algorithm | str | None = None,
     hardened: Hardened = None,
     evaluate_every: int = 1,
+    evaluate_on: int | None = None,
+    measures: str | Sequence[str] | None = None,
+    defer: int = DEFERRED,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
     server: Optimiser | str | None = None,
@@ -101,6 +105,16 @@ def simulate(
         nothing by default. Claims that no longer hold then are in ``settings["withdrawn"]``.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
+    evaluate_on
+        Evaluate on about so many training samples, of every client its share, and as many test
+        samples, always the same; by default on all.
+    measures
+        What else is measured: ``"client-accuracy"``, ``"f1"``, ``"perplexity"`` (see
+        `fedcohort.simulation.measures`). By default what the task says: accuracy client by client
+        where clients have test samples of their own, perplexity where the next token is told.
+    defer
+        So many models are kept and evaluated together, which is faster for small models; 1
+        evaluates at once. Results are the same up to rounding.
     progress
         Called after every evaluation.
     settings
@@ -131,11 +145,18 @@ def simulate(
     )
     there = availability_by_name(availability)
     run = Simulation(task, setup, work or LocalWork(), there, dropouts)
-    recorder = _Recorder(task, rounds, evaluate_every, progress)
+    check_rounds("defer", defer)
+    if evaluate_on is not None:
+        check_rounds("evaluate_on", evaluate_on)
+    seen = task if evaluate_on is None else task.subset(evaluate_on)
+    told = checked_measures(seen, measures)
+    recorder = _Recorder(seen, rounds, evaluate_every, progress, told, defer)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
+        recorder.begin(run.state.models(setup))
         for _ in range(rounds):
             recorder.add(run.play(), run.state.models(setup))
-    return recorder.trace(run, {**(settings or {}), "rounds": rounds})
+        some = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
+        return recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
 
 
 def check_rounds(name: str, value: object) -> None:
@@ -280,16 +301,25 @@ def federation_of(task: Task) -> Federation:
 class _Recorder:
     """Collects the trace; evaluates several models at once."""
 
-    task: Task
+    task: Task  # that is evaluated: the one that is learnt, or some samples of it
     rounds: int
     every: int
     progress: Progress | None
+    measures: Sequence[str]
+    defer: int
     waiting: list[tuple[int, Floats]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
+    metrics: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.curves = np.full((3, self.rounds), np.nan)  # train loss, test loss, accuracy
         self.seconds = np.zeros(self.rounds)  # of evaluation
+        self.initial = np.full(3, np.nan)  # the same three, of the first model
+
+    def begin(self, models: Floats) -> None:
+        """Evaluate the models (k, d) that the run starts from."""
+        found = self.last = evaluated(self.task, models[None])
+        self.initial[:] = found.train_loss[0], found.test_loss[0], found.accuracy[0]
 
     def add(self, record: Record, models: Floats) -> None:
         """Note a round and the models (k, d) after it."""
@@ -297,7 +327,7 @@ class _Recorder:
         last = record.round == self.rounds - 1
         if (record.round + 1) % self.every == 0 or last:
             self.waiting.append((record.round, models))
-        if len(self.waiting) >= EVALUATED_AT_ONCE or last:
+        if len(self.waiting) >= self.defer or last:
             self._evaluate()
 
     def _evaluate(self) -> None:
@@ -305,8 +335,12 @@ class _Recorder:
             return
         started = time.perf_counter()
         rounds = [round for round, _ in self.waiting]
-        found = evaluated(self.task, np.stack([models for _, models in self.waiting]))
+        models = np.stack([models for _, models in self.waiting])  # (T, k, d)
+        found = self.last = evaluated(self.task, models)
         self.curves[:, rounds] = found.train_loss, found.test_loss, found.accuracy
+        for name, values in measure(self.task, models, found, self.measures).items():
+            for round, value in zip(rounds, values.tolist(), strict=True):
+                self.metrics.setdefault(round, {})[name] = value
         self.seconds[rounds] = (time.perf_counter() - started) / len(rounds)
         self.waiting.clear()
         if self.progress is not None:
@@ -314,18 +348,22 @@ class _Recorder:
 
     def trace(self, run: Simulation, settings: Mapping[str, Any]) -> Trace:
         """The finished record."""
-        histograms = self.task.label_histograms
+        histograms = run.task.label_histograms
         setup, models = run.setup, run.state.models(run.setup)
         disclosures = [*setup.disclosures(self.rounds), *setup.algorithm.disclosures]
+        own = self.last.client_accuracy
         return Trace.from_records(
             {**run.settings(), **settings, "disclosures": disclosures},
-            self.records,
+            joined(self.records, self.metrics),
             curves=self.curves,
             seconds=self.seconds,
             importance=run.state.federation.importance,
-            sizes=self.task.sizes,
+            sizes=run.task.sizes,
             label_histograms=histograms,
             client_losses=self.task.client_losses(models).min(axis=0),
             model=models.ravel(),
             pictures=picture(run.setup, run.state, run.law),
+            initial=self.initial,
+            client_accuracy=np.zeros(0) if own is None else own[-1],
+            f1=f1_of(self.task, models, self.last),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort.core.types import Floats, Ints
 from fedcohort.learning.task import Evaluation, Task
 
 
@@ -25,10 +25,20 @@ def evaluated(task: Task, models: Floats) -> Evaluation:
     if k == 1:
         return found
     losses = task.client_losses(models.reshape(rounds * k, dimension)).reshape(rounds, k, -1)
-    best = losses.argmin(axis=1)[:, None] == np.arange(k)[:, None]  # (T, k, n)
-    shares = best @ task.importance  # (T, k)
+    best = losses.argmin(axis=1)  # (T, n)
+    shares = shares_of(best, k, task.importance)  # (T, k)
+    own = found.client_accuracy
+    if own is not None:
+        own = np.take_along_axis(own.reshape(rounds, k, -1), best[:, None], axis=1)[:, 0]
     return Evaluation(
         losses.min(axis=1) @ task.importance,
         (shares * found.test_loss.reshape(rounds, k)).sum(axis=1),
         (shares * found.accuracy.reshape(rounds, k)).sum(axis=1),
+        own,
+        best,
     )
+
+
+def shares_of(best: Ints, k: int, importance: Floats) -> Floats:
+    """The importance of the clients that have each of k models, (T, n) -> (T, k)."""
+    return np.asarray((best[:, None] == np.arange(k)[:, None]) @ importance)
