@@ -12,7 +12,8 @@ from fedcohort import LocalWork, scheme, simulate
 from fedcohort.algorithms import FedDyn
 from fedcohort.core.errors import BadInput
 from fedcohort.learning import Quadratic
-from fedcohort.server import Plain, Redraw, Sgd
+from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
+from fedcohort.server.guards import guards
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
@@ -93,6 +94,20 @@ def test_h_is_the_sum_over_the_clients(chosen: str, quorum: float) -> None:
         gap = run.state.algorithm["h"] - run.state.federation.importance @ own
         assert np.abs(gap).max() <= 1e-12 * max(1.0, np.abs(own).max())
     assert np.abs(own).max() > 1e-2
+
+
+def test_h_is_the_sum_over_the_clients_where_updates_are_shortened() -> None:
+    short = guards("clip:length=0.05")
+    setup = Setup(scheme("md:m=3"), 5, dropouts=AsDrawn(), algorithm=FedDyn(), guards=short)
+    run = Simulation(Quadratic(MINIMA, sizes=SIZES), setup, FEW, Always(), None)
+    for _ in range(5):
+        run.play()
+    own = np.zeros_like(MINIMA)
+    for i, kept in run.kept.items():
+        own[i] = kept["g_i"]
+    gap = run.state.algorithm["h"] - run.state.federation.importance @ own
+    assert np.abs(gap).max() <= 1e-12
+    assert np.abs(own).max() > 0.1 * 0.05 * 5  # more than five short updates could have made
 
 
 def test_nothing_travels_but_the_model() -> None:

@@ -5,7 +5,8 @@ every trainer implements, and afterwards says what goes back beside the update::
 
     rule      what to train with: step size, proximal term, a drift added to every gradient
     report    after training: payloads for the server, and what the client remembers
-    received  on the server: what is added up of the reports that came
+    rows      on the server: what is aggregated of the reports that came
+    summed    on the server: what else is added up of them
     step      on the server, after the round: what it makes of the sums
     direct    on the server: where the step of the optimiser goes
 
@@ -13,7 +14,7 @@ A *payload* has a role. An ``estimate`` is weighed like the update, by omega: it
 sum_i p_i x_i. A ``tally`` is counted by importance p, once for every client whose memory changed,
 so that the server's sum stays exactly the sum over the clients whatever the cohort. A vector of
 the server that is named like a tally is its running sum, without a line of yours. A ``note`` is
-not added up; `received` reads it.
+not added up; `rows` and `summed` read it.
 
 What a client remembers is *proposed* with its update and kept only once the server has said that
 the round counted; see `fedcohort.server.rounds`. So a lost report, a void round or a crash leaves
@@ -55,7 +56,7 @@ class Payload(NamedTuple):
     length: int | None = None
     """Of the vector; None for d, as the model."""
     sent: bool = True
-    """Whether it goes up: not where `Algorithm.received` finds it from the update."""
+    """Whether it goes up: not where `Algorithm.summed` finds it from the update."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,15 +166,20 @@ class Algorithm(Checked, ABC):
         return {}, {}
 
     def width(self, dimension: int) -> int:
-        """The length of the rows that `received` hands to the aggregator."""
+        """The length of the rows that are aggregated."""
         return dimension
 
-    def received(self, updates: Array, payloads: Rows) -> tuple[Array, Rows]:
-        """On the server: the rows (b, width) to be aggregated, and those to be summed by role.
+    def rows(self, updates: Array, payloads: Rows) -> Array:
+        """(b, width) what the aggregator is given of some clients; by default their updates."""
+        return updates
 
-        By default the updates (b, d), and the payloads as they came.
+    def summed(self, updates: Array, payloads: Rows) -> Rows:
+        """What is added up by role; by default the payloads.
+
+        The updates are as they came: a guard may shorten what is aggregated, but clients remember
+        what they sent.
         """
-        return updates, payloads
+        return payloads
 
     def step(self, server: Vectors, sums: Vectors) -> dict[str, Floats]:
         """What the server knows after a round; ``sums`` has a vector for each payload but notes."""

@@ -34,7 +34,8 @@ class FedDyn(Algorithm):
     There h counts clients alike, 1/m each, and the model is the mean of those who answered; here
     they count by importance and by their weights. What goes to the optimiser is the whole step of
     x: with ``sgd:eta_g=1`` it is the paper's. Nothing travels but the model: the server finds
-    alpha (y_i - x) from the update, so it must see the update of each client.
+    alpha (y_i - x) from the update, so it must see the update of each client. Guards that shorten
+    updates do not reach h: it is what clients remember.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ class FedDyn(Algorithm):
     ) -> tuple[Rows, Rows]:
         return {}, {"g_i": kept["g_i"] - self.alpha * updates.astype(np.float64)}
 
-    def received(self, updates: Array, payloads: Rows) -> tuple[Array, Rows]:
-        return updates, {"h": -self.alpha * updates.astype(np.float64)}
+    def summed(self, updates: Array, payloads: Rows) -> Rows:
+        return {"h": -self.alpha * updates.astype(np.float64)}
 
     def direct(self, direction: Floats, server: Vectors) -> Floats:
         return direction - server["h"] / self.alpha

@@ -76,7 +76,7 @@ class IFCA(Algorithm):
     def width(self, dimension: int) -> int:
         return self.k * (dimension + 1)
 
-    def received(self, updates: Array, payloads: Rows) -> tuple[Array, Rows]:
+    def rows(self, updates: Array, payloads: Rows) -> Array:
         """(b, k (d + 1)) the update in the place of the model that was taken, and a 1 beside it."""
         b, d = updates.shape
         taken = np.clip(payloads["cluster"][:, 0], 0, self.k - 1).astype(
@@ -85,7 +85,7 @@ class IFCA(Algorithm):
         rows = np.zeros((b, self.k, d + 1))
         rows[np.arange(b), taken, :d] = updates
         rows[np.arange(b), taken, d] = 1.0
-        return rows.reshape(b, -1), {}
+        return rows.reshape(b, -1)
 
     def direct(self, direction: Floats, server: Vectors) -> Floats:
         sums = direction.reshape(self.k, -1)

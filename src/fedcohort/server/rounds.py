@@ -369,17 +369,18 @@ class _Pile:
             aggregator, one = self.setup.aggregator, np.ones(1)
             self.account = aggregator.add(self.account, block.clients, one, block.total[None])
             return
-        block = self.shortening.of(block)
+        algorithm = self.setup.algorithm
         inside = np.searchsorted(self.cohort.clients, block.clients)
         weights = self.cohort.weights[inside]
-        rows, payloads = self.setup.algorithm.received(block.updates, block.payloads)
+        told = algorithm.summed(block.updates, block.payloads)
+        for name, role, *_ in algorithm.payloads:
+            if role != "note":
+                by = weights if role == "estimate" else self.importance[block.clients]
+                part = by @ told[name].astype(np.float64)
+                self.sums[name] = self.sums.get(name, 0.0) + part
+        block = self.shortening.of(block)
+        rows = algorithm.rows(block.updates, block.payloads)
         self.account = self.setup.aggregator.add(self.account, block.clients, weights, rows)
-        for payload in self.setup.algorithm.payloads:
-            if payload.role == "note":
-                continue
-            by = weights if payload.role == "estimate" else self.importance[block.clients]
-            part = by @ payloads[payload.name].astype(np.float64)
-            self.sums[payload.name] = self.sums.get(payload.name, 0.0) + part
         self.clients.append(block.clients)
         for name in self.listens:
             rows = block.updates if name == UPDATE.name else block.heard[name]

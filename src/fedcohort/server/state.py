@@ -106,7 +106,10 @@ class State:
 
     def models(self, setup: Setup) -> Floats:
         """(models, d) every model: the first, and those that a local algorithm has beside it."""
-        return np.stack([self.theta, *(self.algorithm[name] for name in setup.algorithm.others)])
+        others = setup.algorithm.others
+        if not others:
+            return self.theta[None]
+        return np.stack([self.theta, *(self.algorithm[name] for name in others)])
 
     def served(self, setup: Setup, theta: Floats) -> State:
         """The same rounds with another server or another model: what these remember is gone."""
