@@ -1,9 +1,13 @@
-"""Checkpoints that are damaged, foreign, hostile or cannot be written."""
+"""Files and settings that are damaged, foreign, hostile or cannot be written.
+
+Cases A22 to A25 and F97 to F106 of the catalogue in docs/reliability.md.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fedcohort
@@ -20,27 +25,31 @@ from fedcohort.core import store
 from fedcohort.core.errors import (
     BadCheckpoint,
     BadInput,
+    BadParameter,
     CannotSave,
     FedcohortWarning,
+    TooLarge,
+    UnknownName,
+)
+from fedcohort.core.files import file_name
+from fedcohort.report.encode import to_json
+from fedcohort.report.markup import plain_table
+from fedcohort.report.sheets import harmless
+from fedcohort.simulation import Quadratic, simulate
+from helpers.catalogue import case, federation, refuses, selector
+
+test_F100_an_unknown_key = refuses(
+    case("plain", lambda: scheme("clustered-size", tie="index"), UnknownName, "mean 'ties'"),
+    case("name", lambda: scheme("clusterd-size"), UnknownName, "mean 'clustered-size'"),
 )
 
-WITHOUT_REPLACEMENT = ["uniform", "fedavg", "binomial", "optimal"]
-
-
-def federation(*sizes: int) -> Federation:
-    return Federation.from_sizes(list(sizes))
-
-
-def answer(ask: Any) -> np.ndarray:
-    return np.ones(len(ask.clients))
-
-
-def selector(name: str, *sizes: int, seed: int = 0, **parameters: Any) -> Selector:
-    return Selector(scheme(name, **parameters), federation(*sizes), seed=seed, ask=answer)
+test_F101_too_many_draws = refuses(
+    case("plain", lambda: selector("md", 1, 2, m=10**12).select(), TooLarge, "lower m"),
+)
 
 
 @pytest.mark.parametrize("name", ["md", "uniform", "clustered-size"])
-def test_a_killed_round_is_resumed_with_its_cohort(name: str, tmp_path: Path) -> None:  # A22, A23
+def test_A22_A23_a_killed_round_is_resumed_with_its_cohort(name: str, tmp_path: Path) -> None:
     chooser = selector(name, 5, 4, 3, 2, m=2)
     cohort = chooser.select()
     chooser.save(tmp_path / "run")
@@ -61,7 +70,7 @@ def saved(path: Path) -> Path:
     return path
 
 
-def test_a_damaged_checkpoint(tmp_path: Path) -> None:  # A24
+def test_A24_a_damaged_checkpoint(tmp_path: Path) -> None:
     path = saved(tmp_path / "run")
     whole = path.read_bytes()
     for damaged in (b"", b"not a file of ours", whole[: len(whole) // 2], whole[:-1]):
@@ -72,7 +81,7 @@ def test_a_damaged_checkpoint(tmp_path: Path) -> None:  # A24
         Selector.load(tmp_path / "nothing")
 
 
-def test_a_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:  # A24
+def test_A24_a_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
     path = saved(tmp_path / "run")
     whole = path.read_bytes()
     wanted = Selector.load(path)
@@ -92,7 +101,7 @@ def test_a_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:  # A24
     assert noticed > 700
 
 
-def test_a_checkpoint_of_another_kind_or_version(tmp_path: Path) -> None:  # A24, F105
+def test_A24_F105_a_checkpoint_of_another_kind_or_version(tmp_path: Path) -> None:
     path = tmp_path / "run"
     store.save(path, {"kind": "trace"}, {})
     with pytest.raises(BadCheckpoint, match="holds a trace, not a selector"):
@@ -108,7 +117,7 @@ def test_a_checkpoint_of_another_kind_or_version(tmp_path: Path) -> None:  # A24
             Selector.load(path)
 
 
-def test_a_full_disk_leaves_the_old_file(  # A25
+def test_A25_a_full_disk_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path / "run")
@@ -125,7 +134,7 @@ def test_a_full_disk_leaves_the_old_file(  # A25
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
-def test_object_arrays_are_not_unpickled(tmp_path: Path) -> None:  # F102
+def test_F102_object_arrays_are_not_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with path.open("wb") as file:
         np.savez(file, evil=np.array([{"a": 1}], dtype=object))
@@ -133,7 +142,7 @@ def test_object_arrays_are_not_unpickled(tmp_path: Path) -> None:  # F102
         Selector.load(path)
 
 
-def test_a_compressed_file_is_not_unpacked(tmp_path: Path) -> None:  # F102
+def test_F102_a_compressed_file_is_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("zeros.npy", b"\0" * 10_000_000)
@@ -142,7 +151,7 @@ def test_a_compressed_file_is_not_unpacked(tmp_path: Path) -> None:  # F102
         Selector.load(path)
 
 
-def test_only_that_a_member_is_compressed_is_wrong(tmp_path: Path) -> None:  # F102
+def test_F102_only_that_a_member_is_compressed_is_wrong(tmp_path: Path) -> None:
     path = saved(tmp_path / "run")
     with np.load(path, allow_pickle=False) as file:
         members = dict(file)
@@ -151,7 +160,7 @@ def test_only_that_a_member_is_compressed_is_wrong(tmp_path: Path) -> None:  # F
         Selector.load(tmp_path / "packed.npz")
 
 
-def test_members_that_share_their_bytes(tmp_path: Path) -> None:  # F102
+def test_F102_members_that_share_their_bytes(tmp_path: Path) -> None:
     """A hundred names for one array of a megabyte: a hundred megabytes out of one."""
     path = tmp_path / "run"
     with zipfile.ZipFile(path, "w") as file:
@@ -168,7 +177,7 @@ def test_members_that_share_their_bytes(tmp_path: Path) -> None:  # F102
 
 
 @pytest.mark.parametrize("text", [np.zeros(3, "V8"), np.zeros(3, "M8[s]"), np.zeros(3, "S2")])
-def test_arrays_that_are_no_numbers(tmp_path: Path, text: np.ndarray) -> None:  # F102
+def test_F102_arrays_that_are_no_numbers(tmp_path: Path, text: np.ndarray) -> None:
     with (tmp_path / "run").open("wb") as file:
         np.savez(file, odd=text)
     with pytest.raises(BadCheckpoint, match="members that are no numbers"):
@@ -270,7 +279,7 @@ def test_headers_that_are_no_headers(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("descr", [b"<f8", b"<U0"])  # text of no length takes no memory
-def test_a_header_that_promises_too_much(tmp_path: Path, descr: bytes) -> None:  # F102
+def test_F102_a_header_that_promises_too_much(tmp_path: Path, descr: bytes) -> None:
     path = tmp_path / "run"
     promise = b"{'descr': '%s', 'fortran_order': False, 'shape': (1000000000000000,), }" % descr
     header = b"\x93NUMPY\x01\x00" + len(promise).to_bytes(2, "little") + promise
@@ -280,13 +289,13 @@ def test_a_header_that_promises_too_much(tmp_path: Path, descr: bytes) -> None: 
         Selector.load(path)
 
 
-def test_nan_never_reaches_a_header(tmp_path: Path) -> None:  # F103
+def test_F103_nan_never_reaches_a_header(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         store.save(tmp_path / "x", {"kind": "x", "loss": float("nan")}, {})
     assert not (tmp_path / "x").exists()
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:  # F104
+def test_F104_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("here", encoding="utf-8")
     with pytest.raises(CannotSave, match=r"file/run' cannot be written"):
         saved(tmp_path / "file" / "run")
@@ -296,7 +305,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:  # F104
     assert not list((tmp_path / "folder").iterdir())
 
 
-def test_ids_in_any_locale(tmp_path: Path) -> None:  # F106
+def test_F106_ids_in_any_locale(tmp_path: Path) -> None:
     path = saved(tmp_path / "run")
     code = (
         "import sys; from fedcohort import Selector; s = Selector.load(sys.argv[1]);"
@@ -330,3 +339,36 @@ def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
     chooser.select()
     chooser.save(tmp_path / "x")
     assert Selector.load(tmp_path / "x").scheme == chooser.scheme
+
+
+# -- names and settings ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/x", "CON", "a\0b", "x" * 300, "\u202etxt.exe", "\U0001f600", "", "."]
+)
+def test_F97_a_name_stays_in_its_folder(name: str, tmp_path: Path) -> None:
+    slug = file_name(name)
+    place = (tmp_path / f"{slug}.npz").resolve()
+    assert place.parent == tmp_path.resolve()
+    assert len(slug) < 120
+    place.touch()
+    assert file_name(name + "'") != slug
+
+
+def test_F98_a_name_is_no_markup() -> None:
+    evil = pd.DataFrame({"name": ["<img src=x onerror=alert(1)>", "=1+1", "@x"]})
+    assert "<img" not in plain_table(evil)
+    assert "<img" not in to_json(evil["name"].tolist())
+    cells = harmless(evil)["name"].tolist()
+    assert not any(cell.startswith(tuple("=+-@")) for cell in cells)
+
+
+def test_F99_there_is_no_yaml() -> None:
+    source = Path(fedcohort.__file__).parent
+    assert not [f for f in source.rglob("*.py") if re.search(r"\byaml\b", f.read_text("utf-8"))]
+
+
+def test_F101_too_many_rounds() -> None:
+    with pytest.raises(BadParameter, match=r"an int in \[1, 10000000\]. Got 1000000000000"):
+        simulate(Quadratic([[0.0]]), scheme("full"), rounds=10**12)
