@@ -12,21 +12,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats, Ints
-from fedcohort.flower import wire
-from fedcohort.flower.exchange import Admitted, Node, Outgoing, exchanged, received
+from fedcohort.flower.exchange import Node
+from fedcohort.flower.greeting import Claim, greeted
 from fedcohort.flower.limits import Limits
 from fedcohort.ledger import Ledger
 from fedcohort.server.caps import LARGEST_SIZE, cap_sizes
-from fedcohort.server.gate import Fault, Form, Gate
+from fedcohort.server.gate import Fault, Gate
 
 log = logging.getLogger("flwr.fedcohort")
 Importance = str | Mapping[Any, float]
@@ -37,17 +36,6 @@ LONGEST_REST = 30.0
 """Seconds between two questions to nodes that fail, at most, while the first round waits."""
 LONGEST_LATER = 3600.0
 """The same for nodes that fail while rounds are played."""
-LONGEST_KEY = 200
-"""Characters of a key."""
-
-
-class Claim(NamedTuple):
-    """What a node says of itself."""
-
-    key: Hashable
-    size: int | None
-    offers: frozenset[str] | None
-    """What it can tell; a client of another make says nothing."""
 
 
 @dataclass
@@ -202,11 +190,7 @@ class Population:
 
     def _greet(self, grid: Grid, new: list[int], limit: float) -> None:
         began = time.monotonic()
-        names = self._names(grid) if self.identity == "name" else {}
-        if self.identity == "name" and self.importance != "size" and not self.introduced:
-            claims = {node: Claim(names.get(node, ""), None, None) for node in new}
-        else:
-            claims = self._asked(grid, new, limit, names)
+        claims = self._claims(grid, new, limit)
         if not self._settled:
             self._settle_type(claim.key for claim in claims.values())
         times = Counter(claim.key for claim in claims.values())
@@ -218,38 +202,20 @@ class Population:
                 rest = min(cost * 2.0 ** min(failures, 30), LONGEST_LATER)
                 self._strangers[node] = failures, time.monotonic() + rest
 
-    def _asked(
-        self, grid: Grid, new: list[int], limit: float, names: Mapping[int, str]
-    ) -> dict[int, Claim]:
-        """What nodes say of themselves when they are asked."""
-        wants_size = self.importance == "size"
-        local = {wire.ALGORITHM: self.algorithm} if self.algorithm else {}
-        config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: wants_size, **local})
-        letters = [
-            Outgoing(
-                number,
-                Message(RecordDict({wire.CONFIG: config}), node, wire.QUERY, group_id=wire.HELLO),
-                Node(node),
-            )
-            for number, node in enumerate(new)
-        ]
-        replies = exchanged(grid, [letter.message for letter in letters], limit)
-        form = Form({"size": ()} if wants_size else {}, lowest=0.0, highest=2.0**62, whole=True)
-        claims = {}
-
-        def look(report: Admitted) -> tuple[Fault, str] | None:
-            node = new[report.client]
-            if wants_size and report.arrays["size"].dtype.kind not in "iu":
-                return Fault.WRONG_TYPE, "'size' must be an integer"
-            claim = _claim(report)
-            named = self.identity == "name"
-            claims[node] = claim._replace(key=names.get(node, "")) if named else claim
-            return None
-
-        heard = received(self.gate, letters, replies, wire.HELLO, form, [wire.ANSWER], look)
-        up = sum(wire.weight_of(report.message.content) for report in heard)
-        self.ledger.greeted(len(new), len(heard), up, wants_size)
-        return claims
+    def _claims(self, grid: Grid, new: list[int], limit: float) -> dict[int, Claim]:
+        """Who nodes are, by themselves or by the list of the server."""
+        wants_size, named = self.importance == "size", self.identity == "name"
+        names = {info.node_id: info.name for info in grid.get_nodes()} if named else {}
+        if named and not (wants_size or self.introduced):
+            return {node: Claim(names.get(node, "")) for node in new}
+        found = greeted(
+            *(grid, new, limit, self.gate, self.ledger),
+            wants_size=wants_size,
+            algorithm=self.algorithm,
+        )
+        if not named:
+            return found
+        return {node: claim._replace(key=names.get(node, "")) for node, claim in found.items()}
 
     def _settle_type(self, claimed: Iterable[Hashable]) -> None:
         """The type of the keys, where nobody but the clients can tell it: that of most of them."""
@@ -266,9 +232,6 @@ class Population:
             self.gate.refuse(key, Fault.OUT_OF_RANGE, why)
             log.error("\t├──> client %r is refused: %s", key, why)
             self._strangers[self.nodes.pop(key)] = 1, time.monotonic() + LONGEST_LATER
-
-    def _names(self, grid: Grid) -> dict[int, str]:
-        return {info.node_id: info.name for info in grid.get_nodes()}
 
     def _enter(self, claim: Claim, node: int, times: int) -> bool:
         """Note a client, unless its key is none, or taken, or claimed by several nodes at once.
@@ -350,17 +313,6 @@ class Population:
         nodes, shunned = self.nodes, self.shunned
         here = [i for i, key in enumerate(federation.ids) if key in nodes and key not in shunned]
         return None if len(here) == len(federation) else np.array(here, dtype=np.int64)
-
-
-def _claim(report: Admitted) -> Claim:
-    """What a client says of itself; the key is "" where there is none that could be one."""
-    config = wire.config_of(report.message)
-    key, offers, size = config.get(wire.KEY, ""), config.get(wire.OFFERS), report.arrays.get("size")
-    fits = isinstance(key, int) or (isinstance(key, str) and key.isprintable())
-    if not fits or isinstance(key, bool) or len(str(key)) > LONGEST_KEY:
-        key = ""
-    told = frozenset(map(str, offers)) if isinstance(offers, list) else None
-    return Claim(key, None if size is None else int(size), told)
 
 
 def _most_common(keys: Iterable[Hashable]) -> type | None:
