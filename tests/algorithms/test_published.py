@@ -58,6 +58,7 @@ def test_the_command_line_compares_with_it(tmp_path: Path) -> None:
 
 flower = pytest.importorskip("fedcohort.flower")
 wire = pytest.importorskip("fedcohort.flower.wire")
+Memory = pytest.importorskip("fedcohort.flower.local").Memory
 QUICK = flower.Limits(population=0.2, poll=0.01)
 
 
@@ -101,6 +102,42 @@ def test_a_killed_server_goes_on(which: str, tmp_path: Path) -> None:
     again = play(grid, algorithm=which, folder=tmp_path / "server")
     for one, other in zip(whole.models, again.models, strict=True):
         np.testing.assert_array_equal(one["theta"], other["theta"])
+
+
+class Losing(flower.InProcessGrid):  # type: ignore[misc,name-defined]
+    """Of every round some reports are lost after the clients have trained."""
+
+    def deliver(self, message: Any) -> Any:
+        reply = super().deliver(message)
+        if message.metadata.message_type != wire.TRAIN:
+            return reply
+        round = int(wire.config_of(message)[wire.ROUND])
+        here = self.partition[message.metadata.dst_node_id]
+        return None if here in (round % N, (3 * round + 1) % N) else reply
+
+
+@pytest.mark.flower
+@pytest.mark.parametrize(
+    ("which", "sum", "own"),
+    [
+        ("scaffold:option=1", "c", "c_i"),
+        ("scaffold:option=2", "c", "c_i"),
+        ("feddyn:alpha=1", "h", "g_i"),
+    ],
+)
+@pytest.mark.parametrize("chosen", ["md:m=4", "uniform:m=4", "full"])
+def test_what_the_server_keeps_is_the_sum_of_what_is_on_the_disks_of_clients(
+    chosen: str, which: str, sum: str, own: str, tmp_path: Path
+) -> None:
+    strategy = play(Losing(app(tmp_path), N), chosen, algorithm=which, quorum=0.3)
+    state, built = strategy.session.state, algorithm(which)
+    kept = [
+        Memory.of(tmp_path / str(i), "fedcohort").kept(built, int(state.counted[i]), D)[own]
+        for i in range(N)
+    ]
+    gap = state.algorithm[sum] - state.federation.importance @ np.stack(kept)
+    assert np.abs(gap).max() <= 1e-12 * np.abs(kept).max()
+    assert np.abs(kept).max() > 1e-2
 
 
 class Weighing(flower.InProcessGrid):  # type: ignore[misc,name-defined]
