@@ -37,19 +37,23 @@ def rounds(carrier: Loop, theta: Floats, first: int, last: int) -> Floats:
     return theta
 
 
-def selector(scheme: str) -> Selector:
-    return Selector(scheme, Federation.from_sizes(np.arange(1, N + 1) * 10), seed=4)
+def selector(scheme: str, hardened: bool = False) -> Selector:
+    federation = Federation.from_sizes(np.arange(1, N + 1) * 10)
+    return Selector(scheme, federation, seed=4, hardened=hardened)
 
 
-@pytest.mark.parametrize("scheme", ["md:m=4", "clustered-similarity:m=3"])
+@pytest.mark.parametrize(
+    ("scheme", "hardened"),
+    [("md:m=4", False), ("md:m=4", True), ("clustered-similarity:m=3", False)],
+)
 @pytest.mark.parametrize("under_way", [False, True])
 def test_a_saved_loop_goes_on_with_all_that_its_server_learnt(
-    tmp_path: Path, scheme: str, under_way: bool
+    tmp_path: Path, scheme: str, hardened: bool, under_way: bool
 ) -> None:
-    whole = OwnLoop(selector(scheme), **OPTIONS)
+    whole = OwnLoop(selector(scheme, hardened), **OPTIONS)
     expected = rounds(whole, np.zeros(D), 0, ROUNDS)
 
-    first = OwnLoop(selector(scheme), **OPTIONS)
+    first = OwnLoop(selector(scheme, hardened), **OPTIONS)
     theta = rounds(first, np.zeros(D), 0, ROUNDS // 2)
     if under_way:
         first.invite(dimension=D)
@@ -69,12 +73,17 @@ def test_another_server_cannot_go_on_with_it(tmp_path: Path) -> None:
     found = Selector.load(tmp_path / "run.npz")
     with pytest.raises(BadInput, match=r"with the optimiser adam:eta_g=0\.1.*this is yogi"):
         OwnLoop(found, **OPTIONS | {"optimiser": "yogi"})
+    with pytest.raises(BadInput, match="with the aggregator memory; this is plain"):
+        OwnLoop(found, **OPTIONS | {"aggregator": "plain"})
     with pytest.raises(BadInput, match="give it to that loop again before save"):
         found.save(tmp_path / "other.npz")
+    with pytest.raises(BadInput, match="before update"):
+        found.update(found.federation)
     found.select()
     with pytest.raises(BadInput, match="before observe"):
         found.observe()
     OwnLoop(found, **OPTIONS)  # nothing was lost
+    found.save(tmp_path / "other.npz")
 
 
 def test_a_selector_of_no_loop_is_saved_as_before(tmp_path: Path) -> None:

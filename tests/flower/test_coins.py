@@ -223,12 +223,13 @@ def test_several_draws_of_a_client_are_tossed_apart() -> None:
 
     grid = flower.InProcessGrid(flower.client_app(lambda context: Random()), 1, raises=True)
     told = [{wire.ROUND: 3}, {wire.ROUND: 3, wire.DRAW: 1}, {wire.ROUND: 3}, {wire.ROUND: 4}]
-    first, other, again, later = (
+    told += [{wire.ROUND: 4, wire.TASK: "another"}, {}, {}]  # of no round: each its own
+    first, other, again, *later = (
         sent_to(grid, "train", **config).content[wire.CHANGE]["theta"].numpy().item()
         for config in told
     )
     assert first == again
-    assert len({first, other, later}) == 3
+    assert len({first, other, *later}) == 6
 
 
 def test_a_client_that_is_invited_once_per_draw_trains_differently_each_time() -> None:

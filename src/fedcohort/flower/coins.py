@@ -38,7 +38,7 @@ def toss(message: Message, context: Context, policy: ClientPolicy, simulated: bo
         )
     share, round = _share(config, policy), _round(config)
     kept = context.state.get(wire.COINS)
-    if round is None or not isinstance(kept, ConfigRecord) or kept[wire.ROUND] != round:
+    if not isinstance(kept, ConfigRecord) or kept[wire.ROUND] != round:
         kept = ConfigRecord({wire.ROUND: round or "", wire.COINS: secrets.token_bytes(COIN_BYTES)})
     if share is not None:
         if kept.get(wire.DATA_RATE, share) != share:
