@@ -261,11 +261,26 @@ def test_an_empty_draw_is_not_trained_and_sends_zeros(app: Any) -> None:
         assert np.isfinite(sent).all()
 
 
+def test_a_client_without_samples_is_not_trained_where_samples_count() -> None:
+    class Empty(Local):
+        size = 0
+
+    grid = flower.InProcessGrid(flower.client_app(Empty), 1, raises=True)
+    reply = sent_to(grid, "train", **{wire.DATA_RATE: 1.0, wire.PER_SAMPLE: True})
+    assert reply.content[wire.CHANGE]["theta"].numpy() == 0.0
+
+
+def test_purposes_have_coins_of_their_own() -> None:
+    work = flower.Work()
+    assert work.rng("train").random() == work.rng("train").random() != work.rng("batch").random()
+
+
 def test_training_that_ignores_the_share_is_refused() -> None:
     class Deaf(Local):
         size = 100
 
         def update(self, model: Any, work: flower.Work) -> Any:
+            work.rng("batch")  # coins, but not those that draw samples
             return {"theta": np.ones(1)}
 
     deaf = flower.client_app(size=lambda context: 100)
