@@ -46,7 +46,7 @@ class SimulatedClients:
     round: int
     theta: Floats
     coins: Coins | None = None
-    algorithm: Algorithm = field(default_factory=LocalSgd)
+    algorithm: Algorithm = LocalSgd()  # noqa: RUF009 - it is frozen
     server: Vectors = field(default_factory=dict)
     keep: Mapping[int, Vectors] = field(default_factory=dict)
     proposed: dict[int, Vectors] = field(default_factory=dict)
