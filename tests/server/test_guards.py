@@ -160,10 +160,10 @@ def test_importances_of_the_server_are_fair_shares() -> None:
     law = scheme("md", m=2).law(own)
     nobody = Cohort.empty()
     outcome = Outcome(own, nobody, law, nobody, (), None, None)
-    assert not RateCap().after(Debts(np.zeros(4)), outcome).owed.any()
+    assert not RateCap(times=2).after(Debts(np.zeros(4)), outcome).owed.any()
     sized = Federation.from_sizes([7, 1, 1, 1])
     outcome = replace(outcome, federation=sized, law=scheme("md", m=2).law(sized))
-    assert RateCap().after(Debts(np.zeros(4)), outcome).owed[0] == pytest.approx(0.7 - 2 / 4)
+    assert RateCap(times=2).after(Debts(np.zeros(4)), outcome).owed[0] == pytest.approx(0.7 - 2 / 4)
 
 
 def test_accounts_are_spread_over_one_cool_down() -> None:

@@ -66,7 +66,7 @@ class RateCap(Guard):
         How many fair shares of the influence a client may have in the long run.
     """
 
-    times: Annotated[float, Real(1, open_low=True)] = 2.0
+    times: Annotated[float, Real(1, open_low=True)] = 1.75
 
     name: ClassVar[str] = "rate-cap"
     measures: ClassVar[bool] = True

@@ -31,7 +31,7 @@ class SizeCap(Guard):
     array([10, 10, 10, 10, 26])
     """
 
-    times: Annotated[float, Real(1, open_low=True)] = 2.0
+    times: Annotated[float, Real(1, open_low=True)] = 1.75
 
     name: ClassVar[str] = "size-cap"
     withdraws: ClassVar[frozenset[Claim]] = frozenset(
