@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean lock audit
+.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -86,6 +86,11 @@ lock: $(BIN)/python  ## the hashes of all that is needed, into requirements/lock
 audit: $(BIN)/python  ## known holes in the versions of the lock file; needs the network
 	$(BIN)/python -m pip install --quiet 'pip-audit>=2.10'
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/lock.txt
+
+MUTANTS ?= --count 400 --seed 1 --hours 4
+mutants: $(VENV)/.installed-dev  ## plant mistakes at random places and see whether tests notice; takes hours, goes on where it stopped
+	$(BIN)/python -m pip install --quiet 'pytest-cov>=5'
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 clean:
 	rm -rf $(VENV) $(RUNS) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
