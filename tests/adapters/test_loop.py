@@ -86,6 +86,14 @@ def test_another_server_cannot_go_on_with_it(tmp_path: Path) -> None:
     found.save(tmp_path / "other.npz")
 
 
+def test_what_a_scheme_has_learnt_since_it_was_loaded_stays(tmp_path: Path) -> None:
+    OwnLoop(selector("clustered-size:m=3"), **OPTIONS).selector.save(tmp_path / "new.npz")
+    found = Selector.load(tmp_path / "new.npz")
+    found.select()
+    OwnLoop(found, **OPTIONS)
+    assert found.started
+
+
 def test_a_selector_of_no_loop_is_saved_as_before(tmp_path: Path) -> None:
     plain = selector("md:m=4")
     plain.select()

@@ -48,6 +48,20 @@ def test_whoever_comes_first_the_epsilons_add_up(tmp_path: Path, first: str) -> 
     ]
 
 
+def test_an_answer_that_is_repeated_writes_nothing(tmp_path: Path) -> None:
+    counts = PrivateCounts(tmp_path)
+    counts.answer(LABELS, "labels", 1.0, 2)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    counts.answer(LABELS, "labels", 1.0, 2)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan"), "all"])
+def test_a_lowest_rate_is_a_share(rate: Any) -> None:
+    with pytest.raises(BadParameter, match=r"'lowest_rate' parameter of ClientPolicy"):
+        ClientPolicy(lowest_rate=rate)
+
+
 def test_questions_of_different_kinds_never_share_an_answer(tmp_path: Path) -> None:
     sizes, counts = (
         kind(tmp_path, ClientPolicy(ceiling=6.0)) for kind in (PrivateSize, PrivateCounts)
@@ -136,6 +150,8 @@ def test_joining_can_be_killed_at_any_moment(
             except KeyboardInterrupt:
                 deaths += 1
         check_joined(folder)
+        keys = [(line["what"], line["key"]) for line in Journal(folder / "answers.jsonl").read()]
+        assert len(keys) == len(set(keys))  # nothing twice
     assert deaths == 5  # two bookings, an answer, its close, and the name of the old ledger
 
 
