@@ -6,7 +6,7 @@ simulated clients use the seeded twin `fedcohort.simulation.private_twin`, which
 here may import.
 """
 
-from fedcohort.privacy.client import ClientPolicy, PrivateSize, SizeRequest
+from fedcohort.privacy.client import PrivateSize, SizeRequest
 from fedcohort.privacy.counts import PrivateCounts
 from fedcohort.privacy.estimator import (
     Clipping,
@@ -20,6 +20,7 @@ from fedcohort.privacy.estimator import (
     standard_error,
     variance_of_total,
 )
+from fedcohort.privacy.policy import ClientPolicy
 from fedcohort.privacy.response import SizeReport, best_levels
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The client's side of the conversation about its size: policy, memo, budget, answer.
+"""The client's side of the conversation about its size.
 
 >>> import tempfile
 >>> from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
@@ -17,17 +17,15 @@ fedcohort.core.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import get_args
 
-from fedcohort.core.errors import BadParameter, PolicyRefused
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.errors import BadParameter
+from fedcohort.core.parameters import is_whole
 from fedcohort.privacy.folder import Lost, PrivateFolder
+from fedcohort.privacy.policy import ClientPolicy, Fresh
 from fedcohort.privacy.response import SizeReport, draw_answer, draw_offset, whole_size
-
-Fresh = Literal["never", "new-level", "every-round"]
 
 _LONGEST_TASK = 200
 
@@ -59,117 +57,6 @@ class SizeRequest:
         law = self.report
         question = [self.task, law.threshold, law.levels, repr(law.epsilon), law.mechanism]
         return json.dumps([*question, more], sort_keys=True)
-
-
-@dataclass(frozen=True)
-class ClientPolicy:
-    """What a client agrees to, whatever the server asks.
-
-    Private answers need a memory that outlives the process: without a folder they are refused,
-    because answering afresh every time would give them away.
-
-    Parameters
-    ----------
-    largest_epsilon
-        The most that one answer may cost; the paper's 3 by default.
-    ceiling
-        The most that all private answers together may cost, of sizes and of counts alike; one
-        answer of the largest eps by default.
-    thresholds
-        The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
-    mechanisms
-        The allowed mechanisms.
-    fresh
-        When a private size is *not* repeated; see `PrivateSize`.
-    answers
-        The names of the signals that are answered; None for every signal that is known.
-    updates_in_plain
-        Whether the client agrees that the server sees its single updates although its size is
-        private. Over the rounds they give the size away, whatever epsilon (docs/privacy.md has the
-        figures), unless only sums of many clients are seen. Without it, no private size is
-        answered in the open, and a client that does not tell its ``size`` does not train on
-        a share of its samples.
-    lowest_rate
-        The smallest share of its samples that it trains on: the lower, the larger are the sizes
-        that empty shares tell apart.
-    folder
-        Where private answers are remembered: a directory of this client alone, or a function of
-        a framework's context that gives it. None: nothing private is answered.
-    """
-
-    largest_epsilon: float = 3.0
-    ceiling: float | None = None
-    thresholds: Container[int] = range(3, 1_000_001)
-    mechanisms: Container[str] = ("levels", "paper")
-    fresh: Fresh = "never"
-    answers: Collection[str] | None = None
-    updates_in_plain: bool = False
-    lowest_rate: float = 0.001
-    folder: str | Path | Callable[[Any], str | Path] | None = None
-
-    def __post_init__(self) -> None:
-        if self.fresh not in get_args(Fresh):
-            must = f"one of {get_args(Fresh)}"
-            raise BadParameter("fresh", "ClientPolicy", must, self.fresh)
-        for name in ("largest_epsilon", "ceiling"):
-            value = getattr(self, name)
-            if not (is_real(value) and value > 0) and not (name == "ceiling" and value is None):
-                raise BadParameter(name, "ClientPolicy", "a finite number above 0", value)
-
-        if not is_real(self.lowest_rate) or not 0 <= self.lowest_rate <= 1:
-            must = "a number in [0, 1]"
-            raise BadParameter("lowest_rate", "ClientPolicy", must, self.lowest_rate)
-
-    @property
-    def budget(self) -> float:
-        """The ceiling in force."""
-        return self.largest_epsilon if self.ceiling is None else self.ceiling
-
-    def allow(self, signal: str) -> None:
-        """Return if a signal may be answered; refuse otherwise."""
-        if self.answers is not None and signal not in self.answers:
-            raise PolicyRefused("the signals", signal, f"{sorted(self.answers)}")
-
-    def check_share(self, rate: float, per_sample: bool) -> None:
-        """Return if a share of the samples may be trained on, and counted; refuse otherwise."""
-        if not 0 < rate <= 1:  # False for NaN, too
-            raise PolicyRefused("a data rate", rate, "in (0, 1]")
-        if rate == 1 and not per_sample:
-            return
-        if self.answers is not None and "size" not in self.answers:
-            self.check_plain("training on a share of the samples")
-        if rate < self.lowest_rate:
-            raise PolicyRefused("a data rate", rate, f"of at least {self.lowest_rate:g}")
-
-    def check_plain(self, what: str) -> None:
-        """Return if the server may see what tells a private size; refuse otherwise."""
-        if not self.updates_in_plain:
-            raise PolicyRefused(
-                what,
-                "it in the open",
-                "only with consent to single updates that, over the rounds, give its size away "
-                "(ClientPolicy(updates_in_plain=True))",
-            )
-
-    def place(self, what: str, context: Any = None) -> Path:
-        """The directory for private answers; refuse where there is none."""
-        if self.folder is None:
-            allowed = "only with a folder to remember them (ClientPolicy.folder)"
-            raise PolicyRefused("private answers", what, allowed)
-        return Path(self.folder(context) if callable(self.folder) else self.folder)
-
-    def check_epsilon(self, epsilon: float) -> None:
-        """Return if one answer may cost so much; refuse otherwise."""
-        if epsilon > self.largest_epsilon:
-            raise PolicyRefused("an epsilon", epsilon, f"up to {self.largest_epsilon:g}")
-
-    def check(self, report: SizeReport) -> None:
-        """Return if the question may be answered; refuse otherwise."""
-        self.check_epsilon(report.epsilon)
-        if report.threshold not in self.thresholds:
-            raise PolicyRefused("a threshold M", report.threshold, f"in {self.thresholds}")
-        if report.mechanism not in self.mechanisms:
-            raise PolicyRefused("a mechanism", report.mechanism, f"in {self.mechanisms}")
 
 
 class PrivateSize:

@@ -19,9 +19,9 @@ from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Ints
 from fedcohort.maths.noise import REPLACE_ONE, noisy_counts
-from fedcohort.privacy.client import ClientPolicy
 from fedcohort.privacy.folder import Lost, PrivateFolder
 from fedcohort.privacy.memo import counts_key
+from fedcohort.privacy.policy import ClientPolicy
 from fedcohort.privacy.response import LARGEST_EPSILON, SMALLEST_EPSILON, entropy_below
 
 
