@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fedcohort import Problem, data
 from fedcohort.cli import app
 from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
-from fedcohort.data.tables import every_nth
+from fedcohort.data.tables import every_nth, with_test_set
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)
@@ -30,13 +30,13 @@ def mine(tmp_path: Path) -> Path:
 def test_arrays_are_found_by_name(mine):
     found = data.load(str(mine))
     assert repr(found) == "<Dataset mine: 32 train + 8 test, 3 features, 2 classes>"
-    test = every_nth(Y, n=5)
-    assert np.array_equal(found.x_test, X[test])
-    assert np.array_equal(found.y_train, Y[~test])
+    assert np.bincount(found.y_test).tolist() == [4, 4]  # of 20 each
+    both = np.concatenate([found.x_train, found.x_test])
+    assert sorted(both.tolist()) == sorted(X.tolist())
     named = data.load(f"{mine}:labels=grade,groups=site")
     assert named.classes == 3
     assert named.natural
-    assert np.array_equal(named.groups_test, SITE[every_nth(Y, SITE, n=5)])
+    assert sorted(named.groups_test.tolist()) == ["a"] * 4 + ["b"] * 4
     assert Problem(str(mine), data_options={"groups": "site"}).task().sizes.tolist() == [16, 16]
     assert data.load("mine.npz", mine.parent).name == "mine"
     assert data.where(str(mine)) == mine
@@ -48,6 +48,20 @@ def test_every_nth_takes_the_same_share_of_each_kind():
     for pair in {tuple(k) for k in keys.T.tolist()}:
         some = (pair == keys.T).all(axis=1)
         assert test[some].tolist() == [(i % 4) == 3 for i in range(some.sum())]
+
+
+def test_every_group_that_is_large_enough_is_tested_and_labels_are_spread():
+    """Also where no group has five samples of a label."""
+    groups, y = np.repeat(np.arange(30), 10), RNG.integers(0, 10, 300)
+    _, labels, ids = with_test_set(np.arange(300), y, groups)
+    assert np.bincount(ids["_test"]).tolist() == [2] * 30
+    assert np.bincount(ids["_train"]).tolist() == [8] * 30
+    alone = with_test_set(np.arange(300), y, None)[1]["_test"]
+    shares = np.bincount(alone, minlength=10) - np.bincount(y) / 5
+    assert np.abs(shares).max() <= 1
+    assert len(labels["_test"]) == 60
+    few = with_test_set(np.arange(3), np.array([0, 1, 1]), np.array([4, 5, 6]))[0]
+    assert len(few["_test"]) == 1
 
 
 def test_a_test_set_of_its_own(tmp_path):

@@ -31,11 +31,16 @@ Parts: TypeAlias = dict[str, Array]
 def with_test_set(
     x: Array, y: Ints, groups: Array | None, n: int = 5
 ) -> tuple[Parts, Parts, Parts]:
-    """Samples, labels and groups, divided: every n-th of a label (and group) is for testing."""
-    keys = [y] if groups is None else [y, np.unique(groups, return_inverse=True)[1]]
-    test = every_nth(*keys, n=n)
+    """Samples, labels and groups, divided: every n-th of a group, in the order of its labels.
+
+    So every group with n samples or more is tested, and labels are spread evenly over both parts.
+    """
+    of = np.zeros(len(y), np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(y, kind="stable")
+    test = np.empty(len(y), dtype=np.bool_)
+    test[order] = every_nth(of[order], n=n)
     if not test.any():  # so few of everything
-        test[-1] = True
+        test[order[-1]] = True
     rows = {"_train": np.flatnonzero(~test), "_test": np.flatnonzero(test)}
     of_x, of_y = ({part: array[some] for part, some in rows.items()} for array in (x, y))
     return of_x, of_y, {} if groups is None else {part: groups[s] for part, s in rows.items()}

@@ -40,8 +40,8 @@ def file(
     Arrays are found by name: ``x`` (samples, a row each), ``y`` (labels: whole numbers from 0, or
     texts) and, if there are any, ``groups`` (whose a sample is; then those are the clients).
     With a test set they are ``x_train``, ``x_test``, ``y_train`` and so on; without one every
-    fifth sample of a label (and group) is for testing. Arrays in npy files, ``x_train.npy`` beside
-    ``y_train.npy``, stay on disk until they are needed.
+    fifth sample of a group, in the order of labels, is for testing. Arrays in npy files,
+    ``x_train.npy`` beside ``y_train.npy``, stay on disk until they are needed.
 
     Parameters
     ----------
