@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort import Problem, data
+from fedcohort import Problem, data, simulate
 from fedcohort.core.errors import BadInput, BadParameter, DataNotFound, MissingExtra
 from fedcohort.data.places import Request
 from fedcohort.data.sets import cifar10, shakespeare
@@ -551,6 +551,7 @@ def test_a_federation_keeps_its_clients_and_their_tests(tmp_path, monkeypatch):
     problem = Problem("femnist")
     task = problem.task()
     assert task.sizes.tolist() == [2, 1, 9]
+    assert simulate(task, "full", rounds=1).ids == ("a", "b", "c")
     assert problem.settings()["partition"].startswith("natural")
     assert Problem("femnist").settings() == problem.settings()
     assert Problem(**problem.settings()).task().fingerprint() == task.fingerprint()

@@ -66,6 +66,8 @@ class Task(ABC):
     dimension: int
     label_histograms: Ints | None = None
     facts: Mapping[str, ArrayLike] = MappingProxyType({})
+    ids: tuple[str | int, ...] = ()
+    """What clients are called in a report, where they have other names than 0, 1, ..."""
     measures: tuple[str, ...] = ()
     """What is measured beside losses and accuracy unless it is said; see
     `fedcohort.simulation.measures`."""

@@ -353,7 +353,7 @@ class _Recorder:
         disclosures = [*setup.disclosures(self.rounds), *setup.algorithm.disclosures]
         own = self.last.client_accuracy
         return Trace.from_records(
-            {**run.settings(), **settings, "disclosures": disclosures},
+            {**run.settings(), **settings, "disclosures": disclosures, "ids": run.task.ids},
             joined(self.records, self.metrics),
             curves=self.curves,
             seconds=self.seconds,

@@ -86,6 +86,8 @@ class Problem:
         wanted = importance_of(self.importance, division.sizes)
         given = {} if wanted is None else {"importance": wanted}
         made: Task = model(dataset, division, **given)
+        if division.names:
+            made.ids = division.names
         return made
 
     def settings(self) -> dict[str, Any]:

@@ -169,6 +169,7 @@ def test_natural_test_sets_against_a_plain_loop(train, test, text, seed):
     rng = np.random.default_rng(seed)
     found = natural(spelt(train), rng, spelt(test), n=n, min_size=least)
     chosen = [train[rows[0]] for rows in found.clients]
+    assert list(found.names) == spelt(chosen).tolist()
     assert len(chosen) == n
     assert set(chosen) <= set(eligible)
     own = [[i for i, g in enumerate(test) if g == client] for client in chosen]

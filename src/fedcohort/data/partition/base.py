@@ -31,6 +31,8 @@ class Partition:
         test set is everybody's.
     tested
         (K,) the positions of all samples that belong into the test set; None for all.
+    names
+        What clients are called, where they have other names than 0, 1, ...
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Partition:
     clients: tuple[Ints, ...]
     test: tuple[Ints, ...] | None = None
     tested: Ints | None = None
+    names: tuple[str | int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.clients) == 0:

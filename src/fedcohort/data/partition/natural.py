@@ -60,9 +60,9 @@ def natural(
             raise BadParameter("n", "natural", must, n)
         check_rng(rng, "natural")
         kept = np.sort(rng.permutation(kept)[:n])  # type: ignore[union-attr]
-    clients = _held(which, len(names), kept)
+    clients, called = _held(which, len(names), kept), tuple(names[kept].tolist())
     if groups_test is None:
-        return Partition(clients)
+        return Partition(clients, names=called)
     theirs = _checked(groups_test)
     if (theirs.dtype.kind in "iu") != (ids.dtype.kind in "iu"):
         raise BadInput("The ids of the training and of the test set must be of one kind.")
@@ -74,6 +74,7 @@ def natural(
         clients,
         test if any(len(rows) for rows in test) else None,
         None if counts.all() else np.flatnonzero(counts),
+        called,
     )
 
 
