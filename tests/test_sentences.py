@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.quadratic(DESIGN, np.ones((3, 1)), [0.0], eta_l=3, steps=2000),
         "2000 steps lead beyond all numbers. Got 3",
     ),
-    "half a step": (lambda: theory.proximal_weights(2.5, 0.1, 0.1), "an int of at least 1"),  # type: ignore[arg-type]
+    "half a step": (lambda: theory.proximal_weights(2.5, 0.1, 0.1), "an int in"),  # type: ignore[arg-type]
     "NaN for mu": (lambda: theory.proximal_weights(2, np.nan, 0.1), "The 'mu' parameter"),
     "many seeds": (
         lambda: compare(Quadratic([[0.0]]), ["full"], rounds=1, seeds=10**30),

@@ -26,6 +26,8 @@ def as_array(values: Any, must: str) -> Array:
 def as_floats(values: Any, must: str) -> Floats:
     """The same, as floats."""
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise BadInput(f"{must}; got {shown(values)}.") from None

@@ -168,9 +168,12 @@ class Cohort:
 
 def _positions(clients: ArrayLike) -> Ints:
     """Whole numbers as int64; a float (of a wrong index space, say) is not cut down to one."""
-    values = as_array(clients, "The clients of a cohort must be positions")
+    must = "The clients of a cohort must be positions"
+    values = as_array(clients, must)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise BadInput(f"The clients of a cohort must be positions; got {shown(clients)}.")
+        raise BadInput(f"{must}; got {shown(clients)}.")
+    if not values.size:
+        return np.empty(0, dtype=np.int64)
     return values.astype(np.int64)
 
 
@@ -190,6 +193,7 @@ class Replies:
     signals: dict[str, Array]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "clients", _positions(self.clients))
         for name, rows in self.signals.items():
             must = f"Replies need one row of '{name}' per client, all of one length"
             self.signals[name] = rows = as_array(rows, must)

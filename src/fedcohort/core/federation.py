@@ -21,6 +21,8 @@ from fedcohort.core.types import Floats, Ints
 T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6
+LARGEST_IMPORTANCE = 1e100
+"""Beyond it no sum would be a number."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -188,7 +190,7 @@ def checked_sizes(sizes: ArrayLike | Mapping[Any, int]) -> Ints:
     must = "The sizes of a federation must be whole numbers of at least 0, one per client"
     if isinstance(sizes, Mapping):
         raise BadInput(f"{must}; got {shown(sizes)}. For a mapping use Federation.from_sizes.")
-    if not isinstance(sizes, Iterable):
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str | bytes):
         raise BadInput(f"{must}, as in [120, 80, 300]; got {shown(sizes)}.")
     if isinstance(sizes, np.ndarray) and sizes.ndim != 1:
         raise BadInput(f"{must}; got an array of shape {sizes.shape}.")
@@ -217,7 +219,7 @@ def checked_importance(importance: ArrayLike) -> Floats:
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise BadInput(f"{must}; got {values.dtype} of shape {values.shape}.")
     values = values.astype(np.float64)
-    bad = ~np.isfinite(values) | (values < 0)
+    bad = ~(values <= LARGEST_IMPORTANCE) | (values < 0)  # NaN included
     if np.any(bad):
         i = int(np.argmax(bad))
         raise BadInput(f"{must}; client {i} has {values[i]}.")
@@ -262,7 +264,8 @@ def canonical_ids(ids: Any, n: int) -> tuple[Sequence[Hashable], Ints | None]:
     """The ids in sorted order, and the permutation that brings arrivals into it (or None)."""
     if ids is None or (isinstance(ids, range) and ids == range(n)):
         return range(n), None
-    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
+    alone = isinstance(ids, np.ndarray) and ids.ndim == 0
+    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes) or alone:
         raise BadInput(f"'ids' must name every client once, as in ['a', 'b']; got {shown(ids)}.")
     names = [name.item() if isinstance(name, np.generic) else name for name in ids]
     if any(isinstance(name, np.ndarray) for name in names):

@@ -266,7 +266,8 @@ class Checked:
             if name not in known:
                 raise UnknownName(f"parameter of {owner}", name, known)
             if isinstance(value, list | np.ndarray):  # hashable, as the fields of a part are
-                parameters[name] = tuple(np.asarray(value).tolist())
+                listed = value if isinstance(value, list) else value.tolist()
+                parameters[name] = tuple(listed) if isinstance(listed, list) else listed
         for name, field in known.items():
             required = field.default is MISSING and field.default_factory is MISSING
             if required and name not in parameters:

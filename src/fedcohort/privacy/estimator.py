@@ -112,7 +112,7 @@ def data_rate(samples: float, total: float, floor: float) -> Rate:
     """
     if not is_real(samples) or samples <= 0:
         raise BadParameter("samples", "data_rate", "a number above 0", samples)
-    if math.isnan(total):
+    if not is_real(total):
         raise BadParameter("total", "data_rate", "a number", total)
     if not is_real(floor) or floor <= 0:
         raise BadParameter("floor", "data_rate", "a number above 0", floor)
@@ -162,6 +162,8 @@ def estimate_total(
         What happens when the relative standard error is above ``tolerance``.
     """
     _check_options(floor, confidence, tolerance, when_imprecise)
+    if isinstance(answers, str | bytes) or not hasattr(answers, "__len__") or _is_scalar(answers):
+        raise BadParameter("answers", "estimate_total", "one answer per client", answers)
     valid, rejected = _inside(answers, report.answers)
     if valid.size == 0:
         raise BadInput(
@@ -217,6 +219,10 @@ def first_answers(pairs: Iterable[tuple[Hashable, object]]) -> dict[Hashable, ob
     for client, answer in pairs:
         kept.setdefault(client, answer)
     return kept
+
+
+def _is_scalar(answers: object) -> bool:
+    return isinstance(answers, np.ndarray | np.generic) and answers.ndim != 1
 
 
 def _inside(answers: Sequence[object] | Array, allowed: range) -> tuple[Ints, int]:

@@ -16,6 +16,9 @@ from fedcohort.core.parameters import Checked, OneOf, Real, Whole, is_real, is_w
 from fedcohort.core.types import Floats
 
 MEAN_TOLERANCE = 1e-9
+MOST_STEPS = 10_000_000
+LARGEST_WEIGHT = 1e100
+"""Squares of local weights, and sums of these, stay finite."""
 
 
 @dataclass(frozen=True)
@@ -288,8 +291,9 @@ def proximal_weights(steps: int, mu: float, eta_l: float) -> Floats:
     >>> proximal_weights(3, mu=1.0, eta_l=0.5)
     array([0.25, 0.5 , 1.  ])
     """
-    if not is_whole(steps) or steps < 1:
-        raise BadParameter("steps", "proximal_weights", "an int of at least 1", steps)
+    if not is_whole(steps) or not 1 <= steps <= MOST_STEPS:
+        must = f"an int in [1, {MOST_STEPS}]"
+        raise BadParameter("steps", "proximal_weights", must, steps)
     if not is_real(mu) or not is_real(eta_l) or not 0 <= eta_l * mu < 1:
         raise BadParameter(
             "mu", "proximal_weights", "such that eta_l * mu is in [0, 1)", mu, "Lower eta_l."
@@ -313,10 +317,10 @@ def _local(weights: ArrayLike | None, n: int, steps: int) -> _Local:
     if weights is None:  # FedAvg, without an (n, K) array
         ones = np.full(n, float(steps))
         return _Local(ones, ones, np.ones(n))
-    must = f"'local_weights' must be ({steps},) or ({n}, {steps}) numbers of at least 0"
+    must = f"'local_weights' must be ({steps},) or ({n}, {steps}) numbers from 0 to 1e100"
     a = as_floats(weights, must)
     a = np.broadcast_to(a, (n, a.shape[-1])) if a.ndim == 1 else a
-    if a.shape != (n, steps) or not np.all(np.isfinite(a)) or np.any(a < 0):
+    if a.shape != (n, steps) or not np.all(a <= LARGEST_WEIGHT) or np.any(a < 0):  # NaN included
         raise BadInput(f"{must}, one for each of the steps; got {a.shape}.")
     if np.any(a.sum(axis=1) == 0):
         raise BadInput("'local_weights' of a client must not all be 0: it would not train.")

@@ -15,6 +15,8 @@ from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Floats
 from fedcohort.designs import Rows
 
+LARGEST_NUMBER = 1e140
+"""Products of these, and sums of them, are finite."""
 LARGEST_POWER = 150
 """Powers of ten beyond which the square of a distance is no number any more."""
 
@@ -301,7 +303,7 @@ def _checked(
 
 def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
     out = as_floats(values, f"'{name}' must be finite numbers in {ndim} dimensions")
-    if out.ndim != ndim or not np.all(np.isfinite(out)):
+    if out.ndim != ndim or not np.all(np.abs(out) <= LARGEST_NUMBER):  # NaN included
         raise BadInput(
             f"'{name}' must be finite numbers in {ndim} dimension{'s' if ndim > 1 else ''}; "
             f"got shape {out.shape}{'' if np.all(np.isfinite(out)) else ' with NaN or infinity'}."
