@@ -465,10 +465,6 @@ def test_another_trainer_says_what_it_trains() -> None:
         LearningTask(TorchModel(image_net()), data_of((1, 6, 6), np.float32), TorchCohort())
 
 
-def norms(rows: Array) -> Array:
-    return np.linalg.norm(rows, axis=1)
-
-
 def test_a_diverged_client_is_its_own_trouble() -> None:
     task = LearningTask(TorchModel(dense((12, 9, 4)).float()), data_of((12,), np.float32))
     drift = np.zeros((6, task.dimension))
@@ -476,3 +472,18 @@ def test_a_diverged_client_is_its_own_trouble() -> None:
     moved = task.updates(task.initial(0), CLIENTS, LocalWork(steps=3), rngs(), 1.0, drift)
     assert not np.isfinite(moved[3]).all()
     assert np.isfinite(np.delete(moved, 3, axis=0)).all()
+
+
+def test_a_large_cohort_trains_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, seen = image_task(), list[int]()
+    train = task.updates
+
+    def watched(theta: Array, clients: Ints, *rest: object) -> Array:
+        seen.append(len(clients))
+        return train(theta, clients, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(task, "updates", watched)
+    monkeypatch.setattr("fedcohort.simulation.engine.BLOCK_BYTES", 8 * task.dimension * 2)
+    simulate(task, "full", rounds=1, work=LocalWork(steps=1))
+    assert max(seen) == 2
+    assert sum(seen) == len(np.flatnonzero(task.sizes))
