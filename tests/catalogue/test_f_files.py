@@ -372,3 +372,20 @@ def test_F99_there_is_no_yaml() -> None:
 def test_F101_too_many_rounds() -> None:
     with pytest.raises(BadParameter, match=r"an int in \[1, 10000000\]. Got 1000000000000"):
         simulate(Quadratic([[0.0]]), scheme("full"), rounds=10**12)
+
+
+@pytest.mark.parametrize("forged", [None, np.zeros(2), np.full(3, np.nan), np.zeros(3, int)])
+def test_F102_a_forged_memory_of_a_client(tmp_path: Path, forged: np.ndarray | None) -> None:
+    pytest.importorskip("flwr")
+    from fedcohort.flower.local import KEPT, MEMORY, Memory
+
+    rule = fedcohort.algorithms.algorithm("scaffold")
+    memory = Memory.of(tmp_path, "task")
+    told = {"kind": MEMORY, "algorithm": rule.spec, KEPT: 4, "asked_at": 0.0}
+    names = list(rule.keeps_client)
+    store.save(memory.path, told, {f"{KEPT}.{name}": np.ones(3) for name in names})
+    assert memory.kept(rule, 4, 3)[names[0]].tolist() == [1, 1, 1]
+    arrays = {} if forged is None else {f"{KEPT}.{name}": forged for name in names}
+    store.save(memory.path, told, arrays)
+    with pytest.raises(BadInput, match="does not hold what this client remembered"):
+        memory.kept(rule, 4, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -48,9 +48,10 @@ class Memory:
         header, arrays = self._read()
         for which in (PROPOSED, KEPT):
             if (header.get(which), header.get("algorithm")) == (counted, algorithm.spec):
-                found = {name: arrays[f"{which}.{name}"] for name in algorithm.keeps_client}
-                if all(vector.shape == (dimension,) for vector in found.values()):
-                    return found
+                found = {name: arrays.get(f"{which}.{name}") for name in algorithm.keeps_client}
+                vectors = {name: v for name, v in found.items() if _is_vector(v, dimension)}
+                if len(vectors) == len(found):
+                    return vectors
         raise BadInput(
             f"'{self.path}' does not hold what this client remembered for the local algorithm "
             f"'{algorithm.name}' after round {counted + 1}: give the client its folder back, or "
@@ -83,6 +84,13 @@ class Memory:
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return store.load(self.path, MEMORY) if self.path.is_file() else ({}, {})
+
+
+def _is_vector(value: Array | None, dimension: int) -> TypeGuard[Array]:
+    """Whether a file holds what was written: as many finite numbers as the model has."""
+    if value is None or value.shape != (dimension,) or value.dtype.kind != "f":
+        return False
+    return bool(np.isfinite(value).all())
 
 
 @dataclass
