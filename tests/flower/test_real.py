@@ -174,7 +174,7 @@ def test_hostile_clients_of_a_deployment_and_a_server_that_is_killed(tmp_path) -
         done = rounds_done(folder)
         assert done < len(faults), "the machine is too fast for this test: add rounds"
         deployment.superlink()
-        told = finished(deployment, deployment.run(HOSTILE, **config), out, 400)
+        told = finished(deployment, deployment.run(HOSTILE, **config), out, 600)
     assert told["cohorts"] == honest(faults, nodes)[done:]
     np.testing.assert_allclose(told["model"], len(faults))
     assert {"missing", "twice", "wrong_keys", "out_of_range"} <= set(told["rejected"])
