@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedcohort import compare, scheme, schemes, simulate
+from fedcohort.algorithms import ALGORITHMS
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning import (
@@ -300,7 +301,13 @@ def test_every_scheme_chooses_on_a_torch_task(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"optimiser": "adam"}, {"aggregator": "memory"}, {"algorithm": "fedprox:mu=1"}]
+    "options",
+    [
+        {"optimiser": "adam"},
+        {"aggregator": "memory"},
+        *({"algorithm": name} for name in sorted(ALGORITHMS)),
+    ],
+    ids=str,
 )
 def test_every_part_of_a_run_takes_it(options: dict[str, str]) -> None:
     trace = simulate(image_task(), "uniform:m=3", rounds=3, work=LocalWork(steps=2), **options)
