@@ -362,6 +362,13 @@ class ReadsUndeclared(Counting):
         return Counts(state.of + len(replies.signals["update"]))
 
 
+class KeepsOldPositions(Counting):
+    """What it knows of one client is taken for another's when a third one joins."""
+
+    def adapt(self, state: Counts, federation: Federation, came_from: Any, rng: Any) -> Counts:
+        return state
+
+
 class ForgetsOnSaving(Counting):
     """A set is neither an array, nor a number, nor a string."""
 
@@ -455,6 +462,7 @@ SCHEME_DEFECTS: list[tuple[Callable[..., Any], str]] = [
     (AsksUndeclared, "signals"),
     (ReadsUndeclared, "signals"),
     (ForgetsOnSaving, "state"),
+    (KeepsOldPositions, "newcomers"),
     (DrawsFromAStore, "pure"),
     (DrawsFromAStore, "deterministic"),
     (HashesStrings, "deterministic"),

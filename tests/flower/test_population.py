@@ -300,8 +300,8 @@ def test_a_cap_on_sizes_holds_for_the_whole_run(tmp_path) -> None:
     assert strategy.session.state.federation.sizes.tolist() == [10, 20, 200, 40, 50, 60, 70, 80]
 
 
-def rounds_with(grid: Coming, hidden: list[set[int]], **options):
-    strategy = flower.CohortStrategy("full", clients=1, seed=3, limits=QUICK, **options)
+def rounds_with(grid: Coming, hidden: list[set[int]], scheme: str = "full", **options):
+    strategy = flower.CohortStrategy(scheme, clients=1, seed=3, limits=QUICK, **options)
     arrays = flower.first_model(task(), 3)
     for number, gone_now in enumerate(hidden, 1):
         grid.hidden = gone_now
@@ -311,9 +311,10 @@ def rounds_with(grid: Coming, hidden: list[set[int]], **options):
     return strategy
 
 
-def test_clients_come_leave_and_come_back() -> None:
+@pytest.mark.parametrize("scheme", ["full", "fedsampling:K=10,mechanism=exact"])
+def test_clients_come_leave_and_come_back(scheme: str) -> None:
     grid = Coming(app(), 4)
-    strategy = rounds_with(grid, [{3}, {3}, set(), {0}, set()])
+    strategy = rounds_with(grid, [{3}, {3}, set(), {0}, set()], scheme)
     ids = [strategy.session.state.federation.ids[i] for i in strategy.cohorts[2].clients]
     assert [len(cohort) for cohort in strategy.cohorts] == [3, 3, 4, 3, 4]
     assert ids == [0, 1, 2, 3]

@@ -57,9 +57,9 @@ PRIVATE_SIZE = Signal(
 
 @dataclass(frozen=True)
 class Answers:
-    """What clients said about their size; empty where nothing is kept."""
+    """What clients said about their size."""
 
-    private: Annotated[Ints, Shaped("n")]  # NO_ANSWER where none came that could have been given
+    private: Annotated[Ints, Shaped("n")]  # NO_ANSWER where none is kept: none came, or none fits
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class FedSampling(Scheme[Answers]):
     def _ask_once(self, known: Ints, federation: Federation) -> Conversation[Answers]:
         """Ask those whose answer is missing; refuse now rather than in the middle of a run."""
         if self.mechanism == "exact" or self.fresh == "every-round":
-            return Answers(np.empty(0, dtype=np.int64))
+            return Answers(known)  # nobody's answer is kept
         everyone = federation.present
         missing = everyone[known[everyone] == NO_ANSWER]
         if len(missing):

@@ -12,21 +12,20 @@ In a test of your own package::
         result = fedcohort.testing.run_check(name, MyScheme)
         assert result.passed, result.detail
 
-What is checked stands in `fedcohort.testing.claims` (what a scheme claims) and
-`fedcohort.testing.conduct` (what all schemes must do). Each check runs over small federations
-(equal sizes, skewed ones, one big client, a client without data, one client alone, and a
-larger one) and over the variants of a scheme: each value of a parameter that is a choice.
+What is checked stands in `fedcohort.testing.claims` (what a scheme claims),
+`fedcohort.testing.conduct` and `fedcohort.testing.runs` (what all schemes must do, in a round
+and in a run). Each check runs over small federations (equal sizes, skewed ones, one big client,
+a client without data, one client alone, and a larger one) and over the variants of a scheme:
+each value of a parameter that is a choice.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fedcohort.core.conversation import Answer
@@ -50,13 +49,10 @@ from fedcohort.core.parameters import (
 )
 from fedcohort.core.registry import not_a_dataclass
 from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.harness.trial import SETTLED, Trial
 from fedcohort.schemes import find
 from fedcohort.schemes import scheme as scheme_by_word
-from fedcohort.selector import Selector
-from fedcohort.testing import claims, conduct, signals
+from fedcohort.testing import claims, conduct, runs, signals
 from fedcohort.testing.claims import NotApplicable
-from fedcohort.testing.replay import fingerprint
 
 Subject = Scheme[Any] | type[Scheme[Any]] | str
 
@@ -92,27 +88,6 @@ class Result:
         return f"{self.outcome:<6}  {self.name:<17}  {self.detail}"
 
 
-def check_resume(scheme: Scheme[Any], federation: Federation, answer: Answer | None = None) -> None:
-    """A selector that was saved and loaded in the middle of a run continues bit for bit."""
-    trial = Trial.of(scheme, federation, answer)
-    selector = Selector(scheme, federation, seed=1, ask=trial.answer)
-    _play(selector, trial)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "selector.npz"
-        selector.save(path)
-        loaded = Selector.load(path, ask=trial.answer, kind=type(scheme))
-    if _play(loaded, trial) != _play(selector, trial):
-        raise CheckFailed(f"{scheme}: a selector that was saved and loaded gives other cohorts.")
-
-
-def _play(selector: Selector, trial: Trial) -> list[Any]:
-    cohorts = []
-    for _ in range(SETTLED):
-        cohorts.append(selector.select())
-        selector.observe(trial.replies(cohorts[-1]))
-    return fingerprint(cohorts)
-
-
 def claim_name(claim: Claim) -> str:
     """The name of the check of a claim."""
     return claim.name.lower().replace("_", "-")
@@ -136,7 +111,8 @@ CHECKS: Mapping[str, claims.Check] = {
     "arrival": conduct.check_arrival,
     "equivariant": conduct.check_equivariant,
     "state": conduct.check_state,
-    "resume": check_resume,
+    "resume": runs.check_resume,
+    "newcomers": runs.check_newcomers,
     "deterministic": conduct.check_deterministic,
 }
 """Every check by name."""
