@@ -15,9 +15,8 @@ from fedcohort.server import history
 from fedcohort.server.gate import Fault
 
 pytest.importorskip("flwr")
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 from flwr.clientapp import ClientApp
-from flwr.clientapp.mod import LocalDpMod
 from flwr.serverapp.strategy import (
     DifferentialPrivacyClientSideAdaptiveClipping,
     DifferentialPrivacyClientSideFixedClipping,
@@ -299,18 +298,3 @@ def test_a_strategy_of_your_own_may_have_a_loop_of_its_own() -> None:
     Mine("full", clients=N, seed=3).start(
         flower.InProcessGrid(app(), N), flower.first_model(task(), 3), num_rounds=1
     )
-
-
-def test_clients_that_clip_and_add_noise_themselves_do_so() -> None:
-    """What the refusal names works: of changes of norm 10 a step of norm 0.1 is left."""
-    clients = flower.client_app(size=lambda context: 5)
-    quiet = LocalDpMod(clipping_norm=0.1, sensitivity=1e-9, epsilon=1.0, delta=1e-5)
-
-    @clients.train(mods=[quiet])
-    def train(message: Message, context) -> Message:
-        theta = message.content[wire.ARRAYS]["theta"].numpy()
-        content = RecordDict({wire.ARRAYS: wire.to_record({"theta": theta + np.array([8.0, 6.0])})})
-        return Message(content, reply_to=message)
-
-    _, theta = play(flower.InProcessGrid(clients, N), rounds=1)
-    assert np.linalg.norm(theta) == pytest.approx(0.1, rel=1e-3)

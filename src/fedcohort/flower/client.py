@@ -83,6 +83,7 @@ class CohortClientApp(ClientApp):
         mods: list[Any] | None = None,
     ) -> None:
         super().__init__(mods=mods)
+        self._has_mods = bool(mods)
         self._local, self.key = local, key
         self._signals = tuple(signals)
         own = [ALGORITHMS.find(a) if isinstance(a, str) else a for a in algorithms]
@@ -99,7 +100,7 @@ class CohortClientApp(ClientApp):
         self.trains = True
 
         def registered(function: Handler) -> Handler:
-            decorate(self._on_its_share(function))  # beneath all mods
+            decorate(self._on_its_share(function, self._has_mods or bool(mods)))  # beneath all
             return function
 
         return registered
@@ -117,7 +118,13 @@ class CohortClientApp(ClientApp):
             if message.metadata.message_type == wire.EVALUATE and wire.VECTORS in message.content:
                 best = self._asked(message, context).model  # of several models
                 message.content[wire.ARRAYS] = wire.to_record(best)
-            return super().__call__(message, context)
+            reply = super().__call__(message, context)
+            if message.metadata.message_type == wire.QUERY and reply.has_error():
+                raise BadInput(
+                    f"A mod of this app lets no question pass ({reply.error.reason}): give it to "
+                    "training alone, by @app.train(mods=[...]) above a train function of your own."
+                )
+            return reply
         if wire.ALGORITHM in (config := wire.config_of(message)):
             self.algorithm(config)  # also of a client that nobody greeted
         if not (self.trains or self._trains_by_object):
@@ -192,14 +199,14 @@ class CohortClientApp(ClientApp):
         content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
         return Message(content, reply_to=message)
 
-    def _on_its_share(self, train: Handler) -> Handler:
+    def _on_its_share(self, train: Handler, has_mods: bool) -> Handler:
         """A train function of the user's, not called where no sample was drawn."""
 
         @wraps(train)
         def trained(message: Message, context: Context) -> Message:
             work = Work.of(message)
             if work.draws_samples and (client := self._asked(message, context)).idle:
-                return self._trained_by_object(client, message)
+                return _trained_by_object(client, message, has_mods)
             reply = train(message, context)
             work.require_honoured()
             return reply
@@ -213,14 +220,7 @@ class CohortClientApp(ClientApp):
             raise BadInput(
                 "A client trains by a method update(model, work), or by an @app.train() function."
             )
-        return self._trained_by_object(client, message)
-
-    def _trained_by_object(self, client: FlowerClient, message: Message) -> Message:
-        content = RecordDict({wire.CHANGE: wire.to_record(client.change())})
-        payloads = client.payloads()
-        if payloads:
-            content[wire.PAYLOADS] = wire.to_record(payloads)
-        return Message(content, reply_to=message)
+        return _trained_by_object(client, message, self._has_mods)
 
     def _completed(self, reply: Message, message: Message, context: Context) -> Message:
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
@@ -241,6 +241,18 @@ class CohortClientApp(ClientApp):
             )
             _hide_numbers(reply.content)
         return reply
+
+
+def _trained_by_object(client: FlowerClient, message: Message, has_mods: bool) -> Message:
+    """The change; beneath mods, which take every answer for them, the parameters."""
+    if has_mods:
+        content = RecordDict({wire.ARRAYS: wire.to_record(client.parameters())})
+    else:
+        content = RecordDict({wire.CHANGE: wire.to_record(client.change())})
+    payloads = client.payloads()
+    if payloads:
+        content[wire.PAYLOADS] = wire.to_record(payloads)
+    return Message(content, reply_to=message)
 
 
 def keep_model(message: Message, context: Context) -> None:
@@ -306,7 +318,8 @@ def client_app(
         run with a seed can be repeated. Never in a deployment: by choosing them a server reads the
         exact size off which updates are zero.
     mods
-        As for any ClientApp.
+        As for any ClientApp: questions pass through them, too. One that is for training alone, as
+        ``LocalDpMod``, belongs to a train function: ``@app.train(mods=[...])``.
     facts
         Instead of ``local``: single facts, each a function of the context, for instance
         ``size=lambda context: 600``.

@@ -138,6 +138,16 @@ class FlowerClient(Client):
             self._change = self._trained()
         return self._change
 
+    def parameters(self) -> Model:
+        """The model as it came, moved by the change."""
+        change = {name: np.asarray(array) for name, array in self.change().items()}
+        if wire.Layout.of(change).shapes != wire.Layout.of(self._first).shapes:
+            raise BadInput(
+                "The change of each array must have the name and the shape of the array."
+            )
+        moved = {name: np.asarray(array + change[name]) for name, array in self._first.items()}
+        return _nudged(moved) if self.idle else moved
+
     def has_trained(self, reply: Message) -> None:
         """The change is that of a reply to training: nobody trains twice."""
         self._reply = reply
@@ -251,6 +261,19 @@ class FlowerClient(Client):
                     if name in record:
                         return float(record[name])  # type: ignore[arg-type]
         raise self.lacks("loss")
+
+
+def _nudged(model: Model) -> Model:
+    """A model of which one number is moved by its rounding.
+
+    What Flower has for clipping divides by the length of a change, and fails if that is zero.
+    """
+    for name, array in model.items():
+        if array.dtype.kind == "f" and array.size:
+            nudged = array.copy()
+            nudged.flat[0] += np.spacing(np.maximum(np.abs(nudged.flat[0]), array.dtype.type(1)))
+            return {**model, name: nudged}
+    return model
 
 
 def change_of(content: RecordDict, model: Mapping[str, Array]) -> Model:
