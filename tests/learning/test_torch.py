@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedcohort import compare, scheme, schemes, simulate
+from fedcohort import compare, flower, scheme, schemes, simulate
 from fedcohort.algorithms import ALGORITHMS
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning import (
     Batched,
@@ -29,6 +30,7 @@ from fedcohort.learning import (
     TorchModel,
     Trainer,
 )
+from fedcohort.privacy import ClientPolicy
 
 SIZES = [30, 7, 0, 61, 1, 45]
 CLIENTS = np.array([4, 2, 0, 3, 5, 1])
@@ -310,8 +312,21 @@ def test_every_scheme_chooses_on_a_torch_task(name: str) -> None:
     ids=str,
 )
 def test_every_part_of_a_run_takes_it(options: dict[str, str]) -> None:
-    trace = simulate(image_task(), "uniform:m=3", rounds=3, work=LocalWork(steps=2), **options)
+    net = image_net(batch_norm=options.get("algorithm") != "feddyn")
+    trace = simulate(image_task(net), "uniform:m=3", rounds=3, work=LocalWork(steps=2), **options)
     assert np.isfinite(trace.train_loss).all()
+
+
+def test_feddyn_refuses_running_statistics_everywhere(tmp_path: Path) -> None:
+    """Its step would take them for weights: the loss went from 1.4 to 20 in three rounds."""
+    task, work, n = image_task(), LocalWork(steps=2), len(CLIENTS)
+    with pytest.raises(BadInput, match=r"'feddyn' needs .* has 8 running statistics.*GroupNorm"):
+        simulate(task, "uniform:m=3", rounds=1, work=work, algorithm="feddyn")
+    policy = ClientPolicy(folder=tmp_path)
+    app = flower.client_app(flower.task_client(task, work), simulated=True, policy=policy)
+    strategy = flower.CohortStrategy("uniform:m=3", clients=n, seed=1, algorithm="feddyn")
+    with pytest.raises(FedcohortError, match="has 8 running statistics"):
+        strategy.start(flower.InProcessGrid(app, n), flower.first_model(task, 1), num_rounds=1)
 
 
 def test_workers_compute_the_same(tmp_path) -> None:

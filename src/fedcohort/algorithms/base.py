@@ -87,6 +87,9 @@ class Algorithm(Checked, ABC):
     needs_rows
         Whether the server must see the update of each client: then neither a secure sum nor a
         scheme whose clients send sums over their samples will do.
+    weights_only
+        Whether a model must consist of weights alone: running statistics, as BatchNorm's, are
+        moved by no gradient, and what follows from gradients does not hold for them.
     """
 
     name: ClassVar[str]
@@ -95,6 +98,16 @@ class Algorithm(Checked, ABC):
     keeps_client: ClassVar[tuple[str, ...]] = ()
     payloads: ClassVar[tuple[Payload, ...]] = ()
     needs_rows: ClassVar[bool] = False
+    weights_only: ClassVar[bool] = False
+
+    def fits(self, statistics: int) -> None:
+        """Refuse a model with so many running statistics, if it must have none."""
+        if self.weights_only and statistics:
+            raise BadInput(
+                f"The local algorithm '{self.name}' needs a model of weights alone, and this one "
+                f"has {statistics} running statistics, which its step would spoil; take "
+                "nn.GroupNorm or nn.LayerNorm in place of BatchNorm, or another algorithm."
+            )
 
     @property
     def models(self) -> int:

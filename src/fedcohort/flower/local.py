@@ -114,10 +114,13 @@ class LocalTraining:
     server: Vectors
     counted: int = -1
     memory: Memory | None = None
+    statistics: int = 0
+    """Of the numbers of the model, those that are no weights."""
     used: LocalWork | None = None
     """The work that the client has trained by; None while it has not asked for the rule."""
 
     def __post_init__(self) -> None:
+        self.algorithm.fits(self.statistics)
         d, names = self.layout.dimension, self.algorithm.vectors
         if set(names) != set(self.server) or any(v.shape != (d,) for v in self.server.values()):
             raise BadInput(

@@ -98,7 +98,8 @@ class FlowerClient(Client):
             memory = Memory.of(self._app.policy.place("state", self._context), self._task)
         layout = wire.Layout.of(self._first)
         counted = int(config.get(wire.COUNTED, -1))
-        return LocalTraining(algorithm, layout, vectors, counted, memory)
+        statistics = int(getattr(self.local, "statistics", 0))
+        return LocalTraining(algorithm, layout, vectors, counted, memory, statistics)
 
     @property
     def state(self) -> Mapping[str, Array]:  # type: ignore[override]

@@ -48,6 +48,11 @@ class TaskClient:
             raise AttributeError(name=name, obj=self)
         return self._one(name, self._clients())
 
+    @property
+    def statistics(self) -> int:
+        """Of the numbers of a model, those that are no weights."""
+        return self.task.statistics
+
     def loss(self, model: Model, batch: int | None = None, rng: Any = None) -> float:
         """Of a model, over all local data or over one mini-batch of it."""
         clients = self._clients(model[THETA], lambda purpose, client: rng)

@@ -90,6 +90,11 @@ class LearningTask(Task):
         """The shape of each named layer in a flat model, in order."""
         return self.model.layers
 
+    @property
+    def statistics(self) -> int:  # type: ignore[override]
+        """As the model says."""
+        return self.model.statistics
+
     def initial(self, seed: int) -> Floats:
         """As the model says; see `Task.initial`."""
         return self.model.initial(seed)

@@ -51,6 +51,11 @@ class Model(ABC):
         """The length of a flat model."""
         return sum(math.prod(shape) for shape in self.layers.values())
 
+    @property
+    def statistics(self) -> int:
+        """How many of its numbers are no weights but statistics of the data, as BatchNorm's."""
+        return 0
+
     @abstractmethod
     def initial(self, seed: int) -> Floats:
         """The model to start from, (d,); the same for the same seed."""

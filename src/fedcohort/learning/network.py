@@ -161,6 +161,11 @@ class Network(Model):
         """Parameters and running statistics by the names that the module gives them."""
         return {name: tuple(each.shape) for name, each in self._weights.all.items()}
 
+    @property
+    def statistics(self) -> int:
+        """The running statistics, which no gradient moves."""
+        return sum(each.numel() for each in self._weights.buffers.values())
+
     def initial(self, seed: int) -> Floats:
         """The weights of a module that is made with this seed."""
         with torch.random.fork_rng(devices=[]):

@@ -66,6 +66,8 @@ class Task(ABC):
     dimension: int
     label_histograms: Ints | None = None
     facts: Mapping[str, ArrayLike] = MappingProxyType({})
+    statistics: int = 0
+    """How many numbers of a model are no weights but statistics of the data, as BatchNorm's."""
     ids: tuple[str | int, ...] = ()
     """What clients are called in a report, where they have other names than 0, 1, ..."""
     measures: tuple[str, ...] = ()

@@ -224,6 +224,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         require(self.setup, SimulatedCarrier)
+        self.setup.algorithm.fits(self.task.statistics)
         if not hasattr(
             self.availability, "__dataclass_fields__"
         ):  # its settings are kept with the trace
