@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort.core.client import LOSS
-from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort.core.errors import BadInput, CannotSave, TooFewClients
 from fedcohort.server import history
 from fedcohort.server.gate import Fault
 
@@ -265,9 +266,24 @@ def test_suspects_are_those_of_one_round_and_a_damaged_note_names_nobody(tmp_pat
     again.reading("x")
     assert Suspects(path).of(4) == {Node(7), "x"}
     assert Suspects(path).of(5) == set()
-    for damaged in (b"", b"{", b"[1]", b'"x"', b'{"round": 4}', b"\xff"):
+    for damaged in (b"", b"{", b"[1]", b'"x"', b'{"round": 4}', b"\xff", b"[" * 10**5):
         path.write_bytes(damaged)
         assert Suspects(path).of(4) == set()
+    for died in ('5, "reading": "x"', '[1, null, {"key": [1]}, {"node": "x"}, {}, [2]]'):
+        path.write_text(f'{{"round": 4, "died": {died}}}')
+        assert Suspects(path).of(4) == set()
+    path.write_text('{"round": 4, "died": [{"key": [1]}, {"key": 0}], "reading": {"node": 3}}')
+    assert Suspects(path).of(4) == {0, Node(3)}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["reading.json", "history.jsonl"])
+def test_a_file_of_the_folder_that_is_none_gets_a_sentence(tmp_path, name, make) -> None:
+    play(flower.InProcessGrid(app(), N), rounds=1, folder=tmp_path)
+    (tmp_path / name).unlink()
+    make(tmp_path / name)
+    with pytest.raises(CannotSave, match=rf"{name}' cannot be written: .*it is (a f|no pl)"):
+        play(flower.InProcessGrid(app(), N), rounds=2, folder=tmp_path)
 
 
 # -- wrappers ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.core import journal
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadCheckpoint, CannotSave
 from fedcohort.ledger import Entry
@@ -163,6 +165,49 @@ def test_damage_and_foreign_files_get_a_sentence(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(CannotSave, match="cannot be written"):
         History(tmp_path / "none").append(record(0))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_a_folder_is_neither_read_nor_written(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / FILE)
+    history = History(tmp_path)
+    for _ in range(2):  # what could not be read is not taken for an empty file the second time
+        with pytest.raises(CannotSave, match=r"it is (a folder|no plain file)"):
+            history.settings(SETTINGS)
+        with pytest.raises(CannotSave, match=r"it is (a folder|no plain file)"):
+            history.append(record(0))
+    with pytest.raises(BadCheckpoint, match=r"cannot be read: it is (a folder|no plain file)"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"settings": 5},
+        {"record": 5},
+        {"record": {**record(0).as_json(), "available": 1e400}},
+        {"record": {**record(0).as_json(), "filled": "x" * 5000}},
+        {"round": 0, "metrics": {"x": 10**400}},
+        {"round": 1e400, "metrics": {}},
+    ],
+)
+def test_lines_that_nobody_wrote_get_a_sentence(tmp_path: Path, line: dict[str, Any]) -> None:
+    text = json.dumps(line)
+    digest = journal._chained("", text)
+    (tmp_path / FILE).write_text(f"{digest} {text}\n")
+    with pytest.raises(BadCheckpoint) as caught:
+        read(tmp_path)
+    assert len(str(caught.value)) < 300
+    History(tmp_path).settings(SETTINGS)  # the run itself does not need it
+
+
+def test_clients_whose_names_are_no_names_get_a_sentence(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    history.settings({"ids": [[1], [2]]})
+    history.append(record(0))
+    history.settings({"ids": [[1], [2], [3]]})
+    with pytest.raises(BadCheckpoint, match="names a client that is not known"):
+        read(tmp_path)
 
 
 def test_records_are_for_the_owner_of_the_run(tmp_path: Path) -> None:

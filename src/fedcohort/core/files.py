@@ -86,14 +86,24 @@ def _sweep(folder: Path) -> None:
                 os.close(handle)
 
 
-def read_plain(path: Path) -> bytes:
-    """The bytes of a plain file; a folder, a pipe or a device is an OSError, at once."""
+@contextlib.contextmanager
+def plain(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A plain file, open for its owner; a folder, a pipe or a device is an OSError, at once."""
     if path.is_dir():  # which not every system opens
         raise OSError(errno.EISDIR, "it is a folder")
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe would block
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe would block
+    descriptor = os.open(path, flags | nonblocking, OWNER_ONLY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a file, see `plain`."""
+    with plain(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read()
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadCheckpoint
-from fedcohort.core.files import OWNER_ONLY, READ_WRITE, read_plain, sync_directory
+from fedcohort.core.files import OWNER_ONLY, READ_WRITE, plain, read_plain, sync_directory
 
 Line = dict[str, Any]
 
@@ -75,7 +75,7 @@ class Journal:
             digest, text = line.decode("utf-8").split(" ", 1)
             intact = digest == _chained(self._digest, text)
             entry = json.loads(text) if intact else None
-        except ValueError:
+        except (ValueError, RecursionError):  # no text, no JSON, or brackets without end
             entry = None
         if not isinstance(entry, dict):
             raise BadCheckpoint(self.damaged.format(path=self.path, line=number))
@@ -90,16 +90,13 @@ def _chained(before: str, text: str) -> str:
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[int]:
     is_new = not path.exists()
-    descriptor = os.open(path, READ_WRITE, OWNER_ONLY)
-    try:
+    with plain(path, READ_WRITE) as descriptor:
         os.fchmod(descriptor, OWNER_ONLY)  # also when a backup came back with wider rights
         if is_new:
             sync_directory(path.parent)
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read_all(descriptor: int) -> bytes:
-    with os.fdopen(os.dup(descriptor), "rb") as file:
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read()

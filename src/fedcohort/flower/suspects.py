@@ -8,7 +8,8 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.files import OWNER_ONLY, READ_WRITE
+from fedcohort.core.errors import CannotSave
+from fedcohort.core.files import READ_WRITE, plain, read_plain
 from fedcohort.flower.exchange import Node
 
 
@@ -31,9 +32,10 @@ class Suspects:
         """Those who are left out of a round; from now on this is the round under way."""
         if round != self.round or not self._width:
             told = self._read()
-            died = [*told.get("died", []), told.get("reading")] if told else []
-            same = told.get("round") == round
-            self.round, self.died = round, [_named(who) for who in died if who and same]
+            died = told.get("died") if told.get("round") == round else None
+            ended = [*died, told.get("reading")] if isinstance(died, list) else []
+            self.round = round
+            self.died = [who for who in map(_named, ended) if who is not None]
             self._write(None)
         return set(self.died)
 
@@ -43,10 +45,10 @@ class Suspects:
 
     def _read(self) -> dict[str, Any]:
         try:
-            text = self.path.read_bytes()
+            text = read_plain(self.path)
             self._width = len(text)
             told = json.loads(text)
-        except (OSError, ValueError):  # none, or none of ours
+        except (OSError, ValueError, RecursionError):  # none, or none of ours
             return {}
         return told if isinstance(told, dict) else {}
 
@@ -55,11 +57,11 @@ class Suspects:
         told = {"round": self.round, "died": died, "reading": _plain(who)}
         text = json.dumps(told).encode().ljust(self._width)  # nothing of a longer one is left
         self._width = len(text)
-        file = os.open(self.path, READ_WRITE, OWNER_ONLY)
         try:
-            os.write(file, text)
-        finally:
-            os.close(file)
+            with plain(self.path, READ_WRITE) as file:
+                os.write(file, text)
+        except OSError as error:
+            raise CannotSave(f"'{self.path}' cannot be written: {error}.") from error
 
 
 def _plain(who: Hashable) -> dict[str, Any] | None:
@@ -68,5 +70,9 @@ def _plain(who: Hashable) -> dict[str, Any] | None:
     return {"node": who.number} if isinstance(who, Node) else {"key": who}
 
 
-def _named(told: dict[str, Any]) -> Hashable:
-    return Node(told["node"]) if "node" in told else told.get("key")
+def _named(told: Any) -> Hashable:
+    """Whom `_plain` wrote down; None for nobody, and for what it never wrote."""
+    node, key = (told.get("node"), told.get("key")) if isinstance(told, dict) else (None, None)
+    if isinstance(node, int):
+        return Node(node)
+    return key if isinstance(key, int | str) else None

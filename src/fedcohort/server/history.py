@@ -6,8 +6,9 @@ or after it was killed; what a crash left unfinished does not count.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core import journal
-from fedcohort.core.errors import BadCheckpoint, CannotSave
+from fedcohort.core.errors import BadCheckpoint, CannotSave, brief
 from fedcohort.core.files import is_held
 from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.types import Ints
@@ -75,15 +76,23 @@ class History:
 
     def _known(self) -> dict[str, Any]:
         if self._told is None:
+            with self._writing():
+                lines = self._journal.read()
             self._told = {}
-            for line in self._journal.read():
-                self._told.update(line.get("settings", {}))
+            for line in lines:
+                told = line.get("settings", {})
+                self._told.update(told if isinstance(told, dict) else {})
         return self._told
 
     def _append(self, line: dict[str, Any]) -> None:
-        try:
-            self._known()
+        self._known()
+        with self._writing():
             self._journal.append(line)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise CannotSave(f"'{self._journal.path}' cannot be written: {error}.") from error
 
@@ -115,8 +124,10 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
                 metrics.setdefault(int(line["round"]), {}).update(_floats(line["metrics"]))
     except FileNotFoundError:
         raise BadCheckpoint(f"'{folder}' holds no records of a run: it has no {FILE}.") from None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"'{folder / FILE}' is of another version ({error}).") from None
+    except OSError as error:
+        raise BadCheckpoint(f"'{folder / FILE}' cannot be read: {error.strerror}.") from None
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadCheckpoint(f"'{folder / FILE}' is of another version ({brief(error)}).") from None
     ids = settings.get("ids", [])
     records = [record if own == ids else _moved(record, own, ids) for record, own in found]
     return settings, joined(records, metrics)
@@ -124,14 +135,14 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
 
 def _moved(record: Record, before: list[Any], now: list[Any]) -> Record:
     """A record of the time before clients came: they have other positions now."""
-    where = {key: i for i, key in enumerate(now)}
     try:
+        where = {key: i for i, key in enumerate(now)}
         places: Ints = np.array([where[key] for key in before], dtype=np.int64)
         cohort = replace(record.cohort, clients=places[record.cohort.clients])
         return replace(record, cohort=cohort, invited=places[record.invited])
-    except (KeyError, IndexError) as error:
+    except (KeyError, IndexError, TypeError) as error:
         raise BadCheckpoint(
-            f"The record of round {record.round} names a client that is not known ({error})."
+            f"The record of round {record.round} names a client that is not known ({brief(error)})."
         ) from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, brief
 from fedcohort.core.types import Ints
 from fedcohort.ledger import Entry
 
@@ -101,8 +101,8 @@ class Record:
                 seconds=(float(told["seconds"][0]), float(told["seconds"][1])),
                 metrics=dict(told["metrics"]),
             )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise BadCheckpoint(f"A record of a round cannot be read ({error}).") from None
+        except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise BadCheckpoint(f"A record of a round cannot be read ({brief(error)}).") from None
 
 
 def joined(records: Iterable[Record], metrics: Mapping[int, Mapping[str, float]]) -> list[Record]:
