@@ -13,10 +13,12 @@ from fedcohort.core.errors import BadInput
 from fedcohort.simulation import Quadratic
 
 pytest.importorskip("flwr")
+from flwr.app import Message, RecordDict
 
 from fedcohort import flower
+from fedcohort.flower import wire
 from helpers import parity
-from helpers.flower_play import WORK, Counting, N, app, play
+from helpers.flower_play import WORK, Counting, Hostile, N, app, play
 
 BITS = "size-cap+rate-cap+losses:report=bit+explore:share=0.3+clip:times=1.5"
 
@@ -43,6 +45,23 @@ def test_one_that_lies_about_its_size_counts_for_twice_its_share() -> None:
 
     assert largest() > 0.99
     assert largest(hardened=True) <= 2 / N
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_how_many_updates_are_looked_at_together_changes_nothing(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large model is a block of its own: the first round was not clipped at all."""
+
+    def lie(message: Message, reply: Message) -> Message:
+        change = wire.to_record({"theta": np.full(2, 1e5)})
+        return Message(RecordDict({wire.CHANGE: change}), reply_to=message)
+
+    _, whole = play(Hostile(lie), "full", 2, hardened=True)
+    monkeypatch.setattr("fedcohort.flower.carrier.BLOCK_BYTES", together * 8 * 2)
+    _, parts = play(Hostile(lie), "full", 2, hardened=True)
+    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-12)
+    assert np.abs(whole).max() < 10
 
 
 def test_a_restart_goes_on_behind_the_same_guards_or_is_refused(tmp_path: Any) -> None:

@@ -233,6 +233,56 @@ def test_updates_are_clipped_where_they_are_folded() -> None:
     np.testing.assert_allclose(state.guards[0].medians, np.ones(5))
 
 
+@pytest.mark.parametrize("together", [1, 3, 10])
+def test_in_the_first_round_a_typical_length_is_one_of_the_whole_cohort(together: int) -> None:
+    """A client that is a block of its own was its own typical client."""
+
+    class Blocks(Boosting):
+        def answers(self, fold: Any) -> Any:
+            alone = list(super().answers(fold))
+            for start in range(0, 10, together):
+                some = alone[start : start + together]
+                clients = np.concatenate([block.clients for block in some])
+                yield Block(clients, np.concatenate([block.updates for block in some]))
+
+    setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip:times=3"))
+    state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
+    for rounds in (1, 2):
+        state, _ = run_round(setup, state, context_of(state), Blocks(), Ledger())
+        np.testing.assert_allclose(state.theta, [rounds * (9 + 3) / 10, 0], rtol=1e-6)
+        assert np.count_nonzero(state.guards[0].medians == 1) == rounds
+
+
+def test_updates_are_held_only_until_a_typical_length_is_known() -> None:
+    most, there = 0, 0
+
+    class Row(np.ndarray):
+        def __array_finalize__(self, other: Any) -> None:
+            nonlocal there
+            there += 1
+
+        def __del__(self) -> None:
+            nonlocal there
+            there -= 1
+
+    class Watched(Boosting):
+        def answers(self, fold: Any) -> Any:
+            nonlocal most
+            for client in fold.cohort.clients:
+                yield Block(np.array([client]), np.ones((1, 2)).view(Row))
+                most = max(most, there)
+
+    setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip"))
+    state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
+    held = []
+    for _ in range(2):
+        most = 0
+        state, _ = run_round(setup, state, context_of(state), Watched(), Ledger())
+        held.append(most)
+    assert held[0] >= 10
+    assert held[1] <= 4
+
+
 # -- exploration ------------------------------------------------------------------------------
 
 

@@ -132,6 +132,21 @@ def test_small_blocks_are_the_same_round(name: str, how: str, monkeypatch: Any) 
     np.testing.assert_allclose(parts.model, whole.model, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("together", [1, 5])
+def test_small_blocks_are_the_same_round_behind_guards(together: int, monkeypatch: Any) -> None:
+    x = np.random.default_rng(0).random((12, 5))
+    x[3] *= 1e5  # its update is cut to twice a typical one, in the first round already
+    task = Quadratic(x, sizes=SIZES)
+    settings = {"rounds": 4, "seed": 2, "hardened": True, "work": LocalWork(steps=2)}
+    whole = fedcohort.simulate(task, "full", **settings)
+    monkeypatch.setattr(engine, "BLOCK_BYTES", together * 8 * 5)
+    parts = fedcohort.simulate(task, "full", **settings)
+    np.testing.assert_array_equal(parts.cohort_clients, whole.cohort_clients)
+    np.testing.assert_allclose(parts.cohort_weights, whole.cohort_weights, rtol=1e-12)
+    np.testing.assert_allclose(parts.model, whole.model, rtol=0, atol=1e-12)
+    assert np.abs(whole.model).max() < 10
+
+
 def test_blocks_may_come_in_any_order() -> None:
     setup, state = began("clustered-similarity:m=4")
     rows = np.random.default_rng(1).random((12, 5))

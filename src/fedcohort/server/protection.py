@@ -5,6 +5,7 @@ Without guards every one of them gives back what it was given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +17,8 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.server.carrier import Block
-from fedcohort.server.guards import Outcome
+from fedcohort.server.carrier import Block, Sum
+from fedcohort.server.guards import Guard, Outcome
 from fedcohort.server.state import Selection, Setup, State
 
 
@@ -87,24 +88,52 @@ def after(
 
 @dataclass
 class Shortening:
-    """Updates as they are folded, block by block, and how long they were."""
+    """Updates as they are folded, block by block, and how long they were.
+
+    Where a guard compares the clients of a round the updates of all are held until the last came.
+    """
 
     setup: Setup
     state: State
     came: list[Array] = field(default_factory=list)  # (b,) each
     folded: list[Array] = field(default_factory=list)
 
-    def of(self, block: Block) -> Block:
-        """The block with updates of the lengths that the guards allow."""
-        if not any(guard.measures for guard in self.setup.guards):
-            return block
-        lengths = np.linalg.norm(block.updates.astype(np.float64, copy=False), axis=1)
-        self.came.append(lengths)
-        updates = block.updates
-        for guard, known in zip(self.setup.guards, self.state.guards, strict=True):
+    def of(self, answers: Iterable[Block | Sum]) -> Iterator[tuple[Block | Sum, Floats | None]]:
+        """Each block, with what the guards multiply its updates with; None: they stay."""
+        guards = tuple(zip(self.setup.guards, self.state.guards, strict=True))
+        if not any(guard.measures for guard, _ in guards):
+            yield from ((block, None) for block in answers)
+            return
+        whole = any(guard.compares(known) for guard, known in guards)
+        for blocks in [list(answers)] if whole else ([block] for block in answers):
+            yield from zip(blocks, self._factors(guards, blocks), strict=True)
+
+    def _factors(
+        self, guards: Iterable[tuple[Guard, Any]], blocks: Sequence[Block | Sum]
+    ) -> list[Floats | None]:
+        """What to multiply the updates of each block with."""
+        came = [_lengths(block) for block in blocks]
+        lengths, total = np.concatenate([np.empty(0), *came]), None
+        for guard, known in guards:
             factors = guard.factors(known, lengths)
             if factors is not None:
-                updates = updates * factors[:, None].astype(updates.dtype)
                 lengths = lengths * factors
-        self.folded.append(lengths)
-        return block if updates is block.updates else replace(block, updates=updates)
+                total = factors if total is None else total * factors
+        ends = np.cumsum([len(each) for each in came])[:-1]
+        self.came += [each for each in came if len(each)]
+        self.folded += [each for each in np.split(lengths, ends) if len(each)]
+        return [None] * len(blocks) if total is None else [*np.split(total, ends)]
+
+
+def _lengths(block: Block | Sum) -> Floats:
+    """(b,) of its updates; nobody's is known of a sum."""
+    if isinstance(block, Sum):
+        return np.empty(0)
+    return np.asarray(np.linalg.norm(block.updates.astype(np.float64, copy=False), axis=1))
+
+
+def scaled(block: Block, factors: Floats | None) -> Block:
+    """The block with its updates multiplied."""
+    if factors is None:
+        return block
+    return replace(block, updates=block.updates * factors[:, None].astype(block.updates.dtype))

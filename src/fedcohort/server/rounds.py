@@ -268,8 +268,8 @@ def fold(
     listens = frozenset(signal.name for signal in setup.scheme.listens)
     pile = _Pile(setup, state, cohort, here, listens)
     if len(cohort):
-        for block in (yield Fold(cohort, listens)):
-            pile.add(block)
+        for block, factors in pile.shortening.of((yield Fold(cohort, listens))):
+            pile.add(block, factors)
     # What a client sent in a void round is remembered, as the scheme remembers it.
     width = setup.algorithm.width(len(state.theta))
     direction, remembered = setup.aggregator.finish(pile.account, width)
@@ -363,8 +363,8 @@ class _Pile:
         self.clients: list[Ints] = []
         self.counted: list[Floats] = []
 
-    def add(self, block: Block | Sum) -> None:
-        """One more block, or a sum."""
+    def add(self, block: Block | Sum, factors: Floats | None = None) -> None:
+        """One more block, its updates to be multiplied with (b,) factors, or a sum."""
         if isinstance(block, Sum):
             aggregator, one = self.setup.aggregator, np.ones(1)
             self.account = aggregator.add(self.account, block.clients, one, block.total[None])
@@ -378,7 +378,7 @@ class _Pile:
                 by = weights if role == "estimate" else self.importance[block.clients]
                 part = by @ told[name].astype(np.float64)
                 self.sums[name] = self.sums.get(name, 0.0) + part
-        block = self.shortening.of(block)
+        block = protection.scaled(block, factors)
         rows = algorithm.rows(block.updates, block.payloads)
         self.account = self.setup.aggregator.add(self.account, block.clients, weights, rows)
         self.clients.append(block.clients)

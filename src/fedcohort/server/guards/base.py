@@ -101,6 +101,13 @@ class Guard(Checked, ABC):
         """The cohort, where it was not drawn from a law."""
         return cohort
 
+    def compares(self, state: Any) -> bool:
+        """Whether `factors` must be told the lengths of all updates of a round at once.
+
+        They are held in memory until the last one came; else they are folded as they come.
+        """
+        return False
+
     def factors(self, state: Any, lengths: Floats) -> Floats | None:
         """(b,) what to multiply updates of these lengths with; None: they stay."""
         return None

@@ -33,8 +33,8 @@ class Clip(Guard):
     That is ``times`` the typical length: the median over the last rounds of the median over the
     clients of a round (of those that are not zero). The current round does not enter, so that
     whoever comes in numbers once cannot lift the cap for itself; in the first round there is
-    nothing else. Whatever a scheme observes of updates is shortened, too; what a local algorithm
-    sends beside them is not.
+    nothing else, and the updates of its cohort are held until the last one came. Whatever a scheme
+    observes of updates is shortened, too; what a local algorithm sends beside them is not.
 
     Parameters
     ----------
@@ -57,12 +57,15 @@ class Clip(Guard):
     ) -> Lengths:
         return Lengths(np.full(WINDOW, np.nan))
 
+    def compares(self, state: Lengths) -> bool:
+        return self.times is not None and not np.isfinite(state.medians).any()
+
     def factors(self, state: Lengths, lengths: Floats) -> Floats | None:
         longest = self.longest(state, lengths)
         return None if np.all(lengths <= longest) else longest / np.maximum(lengths, longest)
 
     def longest(self, state: Lengths, lengths: Floats) -> float:
-        """What an update is cut to; ``lengths`` are those at hand, for the first round."""
+        """What an update is cut to; ``lengths`` are those of the round, for the first."""
         known = state.medians[np.isfinite(state.medians)]
         typical = float(np.median(known)) if len(known) else _median(lengths)
         longest = np.inf if self.times is None or np.isnan(typical) else self.times * typical
