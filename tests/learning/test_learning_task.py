@@ -128,9 +128,12 @@ def test_the_plain_loop_and_the_batched_trainer_agree(widths: tuple[int, ...]) -
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-def test_deep_networks_take_the_plain_loop() -> None:
+def test_deep_networks_are_trained_side_by_side_as_one_by_one() -> None:
     task = LearningTask(Dense((12, 8, 6, 4)), labelled())
-    assert task.trainer == PlainLoop()
+    assert isinstance(task.trainer, Batched)
+    alone = LearningTask(Dense((12, 8, 6, 4)), labelled(), PlainLoop())
+    moved = [each.updates(task.initial(0), EVERYONE, WORK, rngs()) for each in (task, alone)]
+    np.testing.assert_allclose(*moved, rtol=1e-4, atol=1e-6)
     assert list(task.layers)[-1] == "output.bias"
     theta = task.initial(0)
     moved = task.updates(theta, EVERYONE, replace(WORK, epochs=30), rngs())
@@ -239,7 +242,7 @@ def test_misfits_get_a_sentence() -> None:
         LearningTask(Dense((13, 4)), labelled())
     with pytest.raises(BadInput, match=r"'dense' .* the data have none"):
         LearningTask(Dense((5, 4)), tokens())
-    with pytest.raises(BadInput, match=r"'line' .* by Batched.*at most one hidden layer"):
+    with pytest.raises(BadInput, match=r"'line' .* by Batched.*it trains dense networks"):
         LearningTask(Line(7), tokens(), Batched())
     with pytest.raises(BadParameter, match="'gram_bytes' parameter of Batched"):
         Batched(gram_bytes=-1)

@@ -106,7 +106,8 @@ def test_flower(file: Path) -> None:
     flower = pytest.importorskip("fedcohort.flower")
     chooser = scheme(str(file), m=3)
     trace = simulate(task(), chooser, rounds=3, seed=5, work=WORK)
-    client = flower.client_app(flower.task_client(task(), WORK), signals=chooser.asks)
+    local = flower.task_client(task(), WORK)
+    client = flower.client_app(local, signals=chooser.asks, simulated=True)
     strategy = flower.CohortStrategy(chooser, clients=N, seed=5)
     grid = flower.InProcessGrid(client, N, raises=True)
     strategy.start(grid, flower.first_model(task(), 5), num_rounds=3)
@@ -150,7 +151,7 @@ def test_a_client_greets_with_what_it_offers() -> None:
     plain.train()(lambda message, context: message)
     plain.evaluate()(lambda message, context: message)
     offers = greeting(plain)[wire.OFFERS]
-    assert offers == ["key", "loss", "size", "update"]
+    assert sorted(offers) == ["evaluate", "key", "loss", "size", "update"]
     sentence = missing(asks, offers)
     assert sentence is not None
     assert sentence.startswith("This client has no 'battery', which the signal 'battery' needs:")

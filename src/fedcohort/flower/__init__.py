@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise MissingExtra("fedcohort.flower", "flower") from error
 
-from fedcohort.flower.client import CohortClientApp, client_app
+from fedcohort.flower.client import CohortClientApp, Discretion, client_app
 from fedcohort.flower.inprocess import InProcessGrid
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.strategy import CohortStrategy
@@ -25,6 +25,7 @@ from fedcohort.flower.work import Work
 __all__ = [
     "CohortClientApp",
     "CohortStrategy",
+    "Discretion",
     "InProcessGrid",
     "Limits",
     "Work",
