@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.core.client import UPDATE_NORM
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
 
@@ -25,6 +26,7 @@ from helpers.flower_play import QUICK, WORK, N, play, task
 
 FAR = np.array([50.0, 50.0])  # next to a step of NORM, and of a step without a mod
 NORM = 0.001
+TWO = SimpleNamespace(size=2)  # samples
 
 
 def quiet(norm: float = NORM) -> LocalDpMod:
@@ -52,16 +54,16 @@ def step(grid: flower.InProcessGrid, scheme: str = "full", **options: Any) -> np
     return result.arrays["theta"].numpy() - FAR
 
 
-def own_training(*mods: Any, size: int = 2) -> flower.CohortClientApp:
+def own_training(*mods: Any, local: Any = TWO) -> flower.CohortClientApp:
     """An app whose own function lowers every parameter by 1, and knows of shares."""
-    clients = flower.client_app(size=lambda context: size, simulated=True)
+    clients = flower.client_app(lambda context: local, simulated=True)
 
     @clients.train(mods=list(mods))
     def train(message: Message, context: Any) -> Message:
-        Work.of(message).participants(size)
+        Work.of(message).participants(local.size)
         theta = message.content[wire.ARRAYS]["theta"].numpy()
         arrays = wire.to_record({"theta": theta - 1.0})
-        counts = MetricRecord({"num-examples": size})
+        counts = MetricRecord({"num-examples": local.size})
         return Message(RecordDict({wire.ARRAYS: arrays, "metrics": counts}), reply_to=message)
 
     return clients
@@ -92,6 +94,18 @@ def test_a_wrapper_around_flowers_own_strategy_clips() -> None:
     wrapped = DifferentialPrivacyServerSideFixedClipping(inner, 1e-9, NORM, N)
     moved = wrapped.start(grid, far(), num_rounds=1).arrays["theta"].numpy() - FAR
     assert np.linalg.norm(moved) == pytest.approx(NORM, rel=1e-3)
+
+
+def test_a_question_about_updates_is_answered_by_what_would_be_sent() -> None:
+    """An object's own way to train went past the mods of the function that is used instead."""
+    local = SimpleNamespace(size=2, update=lambda model, work: {"theta": np.ones(2)})
+    clients = own_training(quiet(), local=local)
+    grid = flower.InProcessGrid(clients, 1, raises=True)
+    config = ConfigRecord({wire.SIGNAL: UPDATE_NORM.name})
+    content = RecordDict({wire.CONFIG: config, wire.ARRAYS: far()})
+    (reply,) = grid.send_and_receive([Message(content, next(iter(grid.contexts)), wire.QUERY)])
+    told = reply.content[wire.ANSWER][UPDATE_NORM.name].numpy()
+    assert told == pytest.approx(NORM, rel=1e-3)
 
 
 # -- mods of the whole app ---------------------------------------------------------------------

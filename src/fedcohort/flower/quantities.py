@@ -158,15 +158,15 @@ class FlowerClient(Client):
             return change_of(self._reply.content, self.model)
         if self.idle:  # an average over nothing is not a number
             return {name: np.zeros_like(array) for name, array in self.model.items()}
-        if hasattr(self.local, "update"):
-            change: Model = self.local.update(self.model, self.work)
-            self.work.require_honoured()
-            if wire.ALGORITHM in self.work.config and self.training.used is None:
-                raise BadInput(rule_unused(self.training.algorithm))
-            return change
-        if not self._app.trains:
+        if self._app.trains:
+            return change_of(self._by_the_app(wire.TRAIN).content, self.model)
+        if not hasattr(self.local, "update"):
             raise self.lacks("update")
-        return change_of(self._by_the_app(wire.TRAIN).content, self.model)
+        change: Model = self.local.update(self.model, self.work)
+        self.work.require_honoured()
+        if wire.ALGORITHM in self.work.config and self.training.used is None:
+            raise BadInput(rule_unused(self.training.algorithm))
+        return change
 
     def _value(self, name: str) -> Any:
         value = self.fact(name)
