@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from fedcohort.cli import attack as command
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.schemes import SCHEMES
-from fedcohort.testing.attackers import attacked, lies_to
+from fedcohort.testing.attackers import Influence, attacked, lies_to
 
 FLEET = {"n": 100, "attackers": 1, "rounds": 50}
 M = 5
@@ -74,3 +75,34 @@ def test_the_command_prints_before_and_after(capsys: pytest.CaptureFixture[str])
     assert "hardened" in said
     with pytest.raises(BadInput, match="--attackers must be below --clients"):
         command.attack(["md"], 50, M, 50, 10, 0, None, False)
+
+
+@pytest.mark.parametrize("word", ["nope", "clip:times=nan", "clip+clip"])
+def test_a_guard_that_cannot_be_is_refused_before_the_first_row(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(FedcohortError, match=r"no guard named|'times' parameter of clip"):
+        command.attack(["md"], 20, 3, 1, 2, 0, [word], False)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(BadInput, match="names the guard 'clip' twice"):
+        command.attack(["md"], 20, 3, 1, 2, 0, ["clip", "clip:times=3"], False)
+
+
+def test_every_row_is_printed_when_it_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dies(scheme: Any, lie: str, **fleet: Any) -> Influence:
+        if lie == "all":
+            raise KeyboardInterrupt
+        return Influence(0.25, 0.5, 1.0)
+
+    monkeypatch.setattr(command, "attacked", dies)
+    for as_json in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            command.attack(["md"], 20, 3, 1, 2, 0, None, as_json)
+        said = capsys.readouterr()
+        assert said.err.splitlines() == ["[1/3] md, size", "[2/3] md, update"]
+        rows = [line.split() for line in said.out.splitlines() if line.startswith("md")]
+        shares = ["25.0", "50.0", "100.0"]
+        found = [] if as_json else [["md", lie, *shares, *shares] for lie in ("size", "update")]
+        assert rows == found

@@ -7,19 +7,17 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 from fedcohort.cli.running import part_option
 from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.core.scheme import Scheme
 from fedcohort.schemes import SCHEMES
-from fedcohort.server.guards import GUARDS, guards
+from fedcohort.server.guards import GUARDS, Guard, guards
 from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 
 _SETTINGS = {"poisson": "poisson:cap=true"}
 """With a size that is large enough there is no law without it."""
+_LIE = max(map(len, LIES))
 
 
 def attack(
@@ -46,53 +44,54 @@ def attack(
     """Let clients lie about sizes, losses, updates and data: what they get, scheme by scheme.
 
     Shares, in percent, of the places in all cohorts, of the weight, and of the length of the
-    server's steps: first as schemes are published, then hardened. Nobody trains.
+    server's steps: first as schemes are published, then hardened. Nobody trains. Every row is
+    printed when it is known.
     """
     liars = max(1, clients // 100) if attackers is None else attackers
     if liars >= clients:
         raise BadInput(f"The option --attackers must be below --clients. Got {liars} instead.")
+    behind = guards(guard or True)
     named = words or [*(_SETTINGS.get(name, name) for name in SCHEMES), f"pow-d:d={clients}"]
     built = [SCHEMES.build(word, otherwise={"m": m}) for word in named]
     tried = [(w, s, lie) for w, s in zip(named, built, strict=True) for lie in lies_to(s)]
-    bar = {"console": Console(stderr=True), "disable": not sys.stderr.isatty()}
     fleet: dict[str, Any] = {"n": clients, "attackers": liars, "rounds": rounds, "seed": seed}
-    rows = [
-        {"scheme": word, "lie": lie, **_both(scheme, lie, guard, fleet)}
-        for word, scheme, lie in track(tried, "attacking", transient=True, **bar)  # type: ignore[arg-type]
-    ]
+    wide = max(map(len, ["scheme", *named]))
+    if not as_json:
+        print(f"{liars} of {clients:,} clients lie; {m} a round, {rounds} rounds; percent\n")
+        print(_header(wide), flush=True)
+    rows = []
+    for word, scheme, lie in tried:
+        rows.append({"scheme": word, "lie": lie, **_both(scheme, lie, behind, fleet)})
+        if as_json or not sys.stdout.isatty():
+            print(f"[{len(rows)}/{len(tried)}] {word}, {lie}", file=sys.stderr)
+        if not as_json:
+            print(_line(rows[-1], wide), flush=True)
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    _print(rows, f"{liars} of {clients:,} clients lie; {m} a round, {rounds} rounds; percent")
+    print()
+    for lie, what in {**LIES, "all": "all of them at once"}.items():
+        print(f"{lie}: {what}")
 
 
 def _both(
-    scheme: Scheme[Any], lie: str, guard: list[str] | None, fleet: dict[str, Any]
+    scheme: Scheme[Any], lie: str, behind: tuple[Guard, ...], fleet: dict[str, Any]
 ) -> dict[str, Any]:
     try:
         before = attacked(scheme, lie, **fleet)
-        after = attacked(scheme, lie, hardened=guards(guard or True), **fleet)
+        after = attacked(scheme, lie, hardened=behind, **fleet)
     except FedcohortError as error:
         return {"before": None, "hardened": None, "note": str(error)}
     return {"before": before._asdict(), "hardened": after._asdict(), "note": ""}
 
 
-def _print(rows: list[dict[str, Any]], title: str) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("scheme", "lie"):
-        table.add_column(column, no_wrap=True)
-    for when in ("", "hardened "):
-        for column in Influence._fields:
-            table.add_column(f"{when}{column}", justify="right")
-    for row in rows:
-        found = [row[when] for when in ("before", "hardened")]
-        cells = [f"{100 * share:.1f}" for each in found if each for share in each.values()]
-        table.add_row(row["scheme"], row["lie"], *(cells or [row["note"]]))
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    console.print(f"{title}\n", highlight=False)
-    console.print(table)
-    console.print()
-    for lie, what in LIES.items():
-        console.print(f"{lie}: {what}", highlight=False)
-    console.print("all: all of them at once", highlight=False)
+def _header(wide: int) -> str:
+    names = "".join(f"{name:>8}" for name in Influence._fields)
+    over = f"{'':{wide + _LIE + 2}}{'as published':>{len(names)}}{'hardened':>{len(names)}}"
+    return f"{over}\n{'scheme':{wide}}  {'lie':{_LIE}}{names}{names}"
+
+
+def _line(row: dict[str, Any], wide: int) -> str:
+    found = [row[when] for when in ("before", "hardened")]
+    cells = [f"{100 * share:8.1f}" for each in found if each for share in each.values()]
+    return f"{row['scheme']:{wide}}  {row['lie']:{_LIE}}{''.join(cells) or '  ' + row['note']}"
