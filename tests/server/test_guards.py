@@ -24,7 +24,7 @@ from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn
 from fedcohort.server.caps import cap_shares
-from fedcohort.server.carrier import Arrived, Block, Carrier, carry, require
+from fedcohort.server.carrier import Arrived, Block, Carrier, Sum, carry, require
 from fedcohort.server.checkpoint import pack_state, unpack_state
 from fedcohort.server.guards import (
     HARDENED,
@@ -507,6 +507,22 @@ def test_a_secure_sum_refuses_what_looks_at_single_updates() -> None:
     require(replace(setup, guards=guards(words)), Sums)
     with pytest.raises(BadInput, match="which the aggregator 'krum' needs; use 'plain'"):
         require(replace(setup, guards=(), aggregator=fedcohort.server.aggregator("krum")), Sums)
+
+
+def test_what_the_refusal_names_goes_with_a_secure_sum() -> None:
+    class Adding(Sums):
+        def train(self, train: Any) -> Arrived:
+            return Arrived(train.clients)
+
+        def answers(self, fold: Any) -> Any:
+            yield Sum(fold.cohort.clients, np.array([1.0, 2.0]))
+
+    words = "size-cap+rate-cap+losses+explore"
+    setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=guards(words))
+    state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
+    for _ in range(3):
+        state, _ = run_round(setup, state, context_of(state), Adding(), Ledger())
+    np.testing.assert_array_equal(state.theta, [3.0, 6.0])
 
 
 def test_a_saved_selector_names_no_file_as_a_guard(tmp_path: Any) -> None:
