@@ -8,8 +8,10 @@ import pytest
 import fedcohort
 from fedcohort.core import store
 from fedcohort.core.errors import (
+    BadCheckpoint,
     BadInput,
     CannotSave,
+    FedcohortError,
     InUse,
 )
 from fedcohort.server import Adam, Memory, Redraw
@@ -222,3 +224,70 @@ def test_a_server_that_is_killed_keeps_law_and_ledger_of_a_scheme_that_asks(name
         cost, once = (each.ledger.by_purpose()["training"] for each in (again, whole))
         assert (cost.messages, cost.bytes_up) == (once.messages, once.bytes_up)
         assert cost.bytes_down >= once.bytes_down  # who has the model is known to the dead alone
+
+
+def forged(folder, change) -> None:
+    """Change the newest state of a folder; its checksum is right."""
+    path = max(folder.glob("state-*.npz"))
+    header, arrays = store.load(path, "flower-state")
+    change(header, arrays)
+    store.save(path, header, arrays)
+
+
+@pytest.mark.parametrize(
+    "value", [-1, None, "x", [[1]], {"a": 1}, "9" * 5000, pytest.param(10**400, id="huge"), True]
+)
+@pytest.mark.parametrize("name", ["scheme", "parameters", "facts", "seed", "round", "ids", "state"])
+def test_a_forged_header_ends_in_a_sentence(tmp_path, name, value) -> None:
+    scheme = "clustered-similarity:m=3"
+    play(flower.InProcessGrid(app(), N), scheme, 2, folder=tmp_path)
+    forged(tmp_path, lambda header, arrays: header.update({name: value}))
+    if (name, value) == ("state", None):  # nothing is remembered yet
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+        return
+    with pytest.raises((BadCheckpoint, BadInput)) as caught:
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("value", [-1, None, "x", [[1]], {"a": 1}, True, 10**15])
+@pytest.mark.parametrize("name", ["latest", "length", "seed"])
+def test_a_forged_memory_of_a_scheme_ends_in_a_sentence(tmp_path, name, value) -> None:
+    scheme = "clustered-similarity:m=3"
+    play(flower.InProcessGrid(app(), N), scheme, 2, folder=tmp_path)
+    forged(tmp_path, lambda header, arrays: header["state"].update({name: value}))
+    if (name, value) == ("seed", 10**15):  # as good as any other
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+        return
+    with pytest.raises(FedcohortError):
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+
+
+@pytest.mark.parametrize("value", [1e300, -1.0])
+@pytest.mark.parametrize(
+    "name", ["distances", "rows_apart", "tree", "latest.kept", "latest.recent", "groups"]
+)
+def test_forged_numbers_of_a_scheme_end_in_a_sentence(tmp_path, name, value) -> None:
+    scheme = "clustered-similarity:m=3"
+    play(flower.InProcessGrid(app(), N), scheme, 2, folder=tmp_path)
+
+    def change(header, arrays) -> None:
+        like = arrays[f"state.{name}"]
+        arrays[f"state.{name}"] = np.full(like.shape, value)
+
+    forged(tmp_path, change)
+    if name.startswith("latest") and value < 0:  # an update may have any direction
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+        return
+    with pytest.raises(BadCheckpoint, match="does not hold a whole run"):
+        play(flower.InProcessGrid(app(), N), scheme, 3, folder=tmp_path)
+
+
+def test_distances_between_rows_that_a_file_lacks_are_computed(tmp_path) -> None:
+    scheme = "clustered-similarity:m=3"
+    whole, expected = play(flower.InProcessGrid(app(), N), scheme, 4)
+    play(flower.InProcessGrid(app(), N), scheme, 2, folder=tmp_path)
+    forged(tmp_path, lambda header, arrays: arrays.update({"state.rows_apart": np.empty((0, 0))}))
+    again, theta = play(flower.InProcessGrid(app(), N), scheme, 4, folder=tmp_path)
+    assert again.cohorts == whole.cohorts[2:]
+    np.testing.assert_array_equal(theta, expected)

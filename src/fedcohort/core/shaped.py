@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import MutableMapping
+from dataclasses import is_dataclass
 from itertools import repeat
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -112,4 +113,5 @@ def _is_a(value: Any, hint: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint) if hint in (str, bool, NoneType) else True
+    told = hint in (str, bool, dict, NoneType) or (isinstance(hint, type) and is_dataclass(hint))
+    return isinstance(value, hint) if told else True

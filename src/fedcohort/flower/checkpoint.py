@@ -13,11 +13,12 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from fedcohort.core import store
+from fedcohort.core import shaped, store
 from fedcohort.core.errors import CannotSave, InUse
 from fedcohort.core.files import exclusive
+from fedcohort.core.streams import checked_seed
 from fedcohort.ledger import Entry
 from fedcohort.server.checkpoint import (
     pack_selection,
@@ -32,6 +33,15 @@ from fedcohort.server.state import Selection, Setup, State
 STATE, SELECTION = "flower-state", "flower-selection"
 PATIENCE = 5.0
 """Seconds to wait for another server to let go of the folder."""
+
+
+class Told(NamedTuple):
+    """Which run a folder holds."""
+
+    scheme: str
+    parameters: dict[str, Any]
+    seed: int
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,9 +97,20 @@ class Folder:
         for old in self._states()[:-2]:
             old.unlink()
 
-    def told(self) -> dict[str, Any]:
-        """The header of the newest state: which scheme, which seed."""
-        return store.load(self._states()[-1], STATE)[0]
+    def told(self) -> Told:
+        """Which run this is, as the newest state has it."""
+        path = self._states()[-1]
+        header, _ = store.load(path, STATE)
+        with store.whole(path, "run"):
+            for name, kind in (
+                ("scheme", str),
+                ("parameters", dict),
+                ("seed", str),
+                ("facts", dict),
+            ):
+                shaped.check(name, header[name], kind, {})
+            seed = checked_seed(int(header["seed"]), "the run")
+            return Told(header["scheme"], header["parameters"], seed, header["facts"])
 
     def load(self, setup: Setup) -> tuple[State, Selection | None, list[Entry]]:
         """The newest state, and the cohort that was chosen on it, if one was."""

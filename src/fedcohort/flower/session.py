@@ -14,13 +14,13 @@ from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.core.client import missing
-from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort.core.errors import BadInput, TooFewClients, brief
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.flower import wire
-from fedcohort.flower.checkpoint import Folder
+from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
@@ -338,22 +338,22 @@ class Session:
             return initial
         path, told = self.folder.path, self.folder.told()
         scheme: Scheme[Any] = self.setup.scheme
-        if (told["scheme"], told["parameters"]) != (scheme.name, wire.plain(scheme.parameters)):
+        if (told.scheme, told.parameters) != (scheme.name, wire.plain(scheme.parameters)):
             raise BadInput(
                 f"'{path}' holds a run of {described(told)}; this is {scheme}. Use another folder."
             )
         for what, now in self._agreed.items():
-            if told["facts"].get(what) != now:
+            if told.facts.get(what) != now:
                 raise BadInput(
-                    f"'{path}' holds a run with {what} {told['facts'].get(what)}; this is {now}. "
-                    "Use another folder."
+                    f"'{path}' holds a run with {what} {brief(told.facts.get(what))}; this is "
+                    f"{now}. Use another folder."
                 )
-        if self.repeatable and int(told["seed"]) != self.setup.seed:
+        if self.repeatable and told.seed != self.setup.seed:
             raise BadInput(
-                f"'{path}' holds a run with the seed {told['seed']}; this is {self.setup.seed}. "
-                "Use another folder, or leave out the seed."
+                f"'{path}' holds a run with the seed {brief(told.seed)}; this is "
+                f"{brief(self.setup.seed)}. Use another folder, or leave out the seed."
             )
-        self.setup = replace(self.setup, seed=int(told["seed"]))
+        self.setup = replace(self.setup, seed=told.seed)
         state, self.selection, entries = self.folder.load(self.setup)
         if state.theta.shape != (self.layout.dimension,):
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
@@ -373,7 +373,7 @@ class Session:
         return self.sent
 
 
-def described(told: Mapping[str, Any]) -> str:
-    """A scheme as it is written in a checkpoint, as `Scheme` prints it."""
-    shown = ", ".join(f"{name}={value!r}" for name, value in told["parameters"].items())
-    return f"{told['scheme']}({shown})"
+def described(told: Told) -> str:
+    """A scheme as it is written in a checkpoint, as `Scheme` prints it, on a line."""
+    settings = ", ".join(f"{name}={value!r}" for name, value in told.parameters.items())
+    return brief(f"{told.scheme}({settings})")

@@ -47,6 +47,10 @@ ROUND_BYTES = 24
 """For each pair of clients: two matrices before the round, two after it, and the tree's own."""
 PICTURED = 500
 """Up to this many clients the distances are shown."""
+SEEDS = 2**62
+"""Below this lies the seed of a run."""
+FAR = 4 * LARGEST
+"""No two updates that can be kept are this far apart: each has a length of at most `LARGEST`."""
 LINKAGES = ("ward", "average", "complete", "single", "weighted", "centroid", "median")
 
 
@@ -57,18 +61,27 @@ class Similar:
     seed: int  # of that order, and of the sketch
     length: int  # the numbers of an update, however few are kept of it; 0 before the first
     latest: LatestRows  # the last update of every client, or its sketch
-    distances: Annotated[Array, Shaped("n", "n", kind="f")]
-    rows_apart: Annotated[
-        Array, Shaped("n", "n", optional=True, kind="f")
-    ]  # of it; where it is needed
+    distances: Annotated[Array, Shaped("n", "n", kind="f", low=0, below=FAR)]
+    rows_apart: Annotated[  # of it; where it is needed
+        Array, Shaped("n", "n", kind="f", low=0, below=FAR * MOST_CLIENTS**0.5, optional=True)
+    ]
     lost: float  # what squares of these may be off by, see `refresh_rows_apart`
     tree: Annotated[Floats, Shaped("n-1", 4, low=0, optional=True)]
     groups: Annotated[Ints, Shaped("n", low=0, below="n")]  # when all are available
 
     def check_coherent(self) -> None:
-        """Refuse a tree that is none, of a file that somebody else wrote."""
-        if len(self.tree) and not is_tree(self.tree):
+        """Refuse a tree that is none, or rows of others, of a file that somebody else wrote."""
+        if not 0 <= self.seed < SEEDS:
+            raise BadInput("'seed' is outside its range")
+        n, latest = len(self.groups), self.latest
+        merges = n - 1 if self.length else 0  # none before the first update
+        if len(self.tree) != merges or (merges and not is_tree(self.tree)):
             raise BadInput("'tree' is not a tree of the clients")
+        shortest = min(self.length, 1)
+        if len(latest) != n or not shortest <= latest.dimension <= self.length:
+            raise BadInput("'latest' has not a row for each client, of an update or its sketch")
+        if not (fits(latest.kept).all() and fits(latest.recent).all()):
+            raise BadInput("'latest' has numbers outside their range")
 
     @property
     def line(self) -> Ints:
@@ -164,7 +177,7 @@ class ClusteredSimilarity(Scheme[Similar]):
 
     def start(self, federation: Federation, rng: Any) -> Similar:
         self._check_number(len(federation))
-        return self._unseen(len(federation), int(below(rng, 2**62, 1)[0]))
+        return self._unseen(len(federation), int(below(rng, SEEDS, 1)[0]))
 
     def _check_number(self, n: int) -> None:
         needed, free = ROUND_BYTES * float(n) ** 2, free_bytes()
@@ -211,7 +224,11 @@ class ClusteredSimilarity(Scheme[Similar]):
         rows_apart, lost = state.rows_apart, state.lost
         if self.linkage == "ward":
             before = state.distances[:, changed]
-            rows_apart, lost = refresh_rows_apart(rows_apart, matrix, changed, before, lost)
+            rows_apart, lost = (
+                refresh_rows_apart(rows_apart, matrix, changed, before, lost)
+                if len(rows_apart)  # a file of somebody else's may lack them
+                else (rows_apart_of(matrix), 0.0)
+            )
         known = replace(
             state,
             length=sent.shape[1],

@@ -186,8 +186,8 @@ def _check(arrays: Mapping[str, Array], hints: Mapping[str, Any], lengths: Lengt
 
 def _round(header: Mapping[str, Any]) -> int:
     shaped.check("round", header["round"], int, {})
-    if header["round"] < 0:
-        raise BadInput("the round is negative")
+    if not 0 <= header["round"] < 2**63:
+        raise BadInput("the round is negative or too large")
     return int(header["round"])
 
 
