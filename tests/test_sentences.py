@@ -13,7 +13,15 @@ import fedcohort.theory as theory
 from fedcohort import Federation, Replies, Selector, scheme
 from fedcohort.cli import main
 from fedcohort.core import memory
-from fedcohort.core.errors import BadParameter, FedcohortError, TooLarge, UnknownName, brief, shown
+from fedcohort.core.errors import (
+    BadParameter,
+    FedcohortError,
+    FedcohortWarning,
+    TooLarge,
+    UnknownName,
+    brief,
+    shown,
+)
 from fedcohort.schemes.clustered_similarity import ClusteredSimilarity
 from fedcohort.simulation import Quadratic, compare
 
@@ -169,3 +177,19 @@ def test_what_is_free_is_never_more_than_a_limit(monkeypatch: pytest.MonkeyPatch
     assert memory.free_bytes() == 7 * 1024
     monkeypatch.setattr(memory, "_read", lambda path: "")
     assert memory.free_bytes() == float("inf")
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 3000])
+@pytest.mark.parametrize("word", ["md:m=", "binomial:m=", "uniform:m=", "pow-d:m=2,d="])
+def test_a_number_of_many_digits_is_not_repeated(word: str, digits: str) -> None:
+    with pytest.raises(FedcohortError) as caught:
+        Selector(word + digits, FEDERATION, seed=0, ask=lambda ask: [1.0] * 3).select()
+    assert len(str(caught.value)) < 300
+
+
+def test_more_samples_than_a_float_can_count_are_all_of_them() -> None:
+    name = "fedsampling:mechanism=exact,K="
+    with pytest.warns(FedcohortWarning, match="all take part") as caught:
+        cohort = Selector(name + "9" * 400, FEDERATION, seed=0).select()
+    assert cohort.data_rate == 1
+    assert len(str(caught[0].message)) < 300

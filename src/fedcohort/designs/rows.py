@@ -22,7 +22,7 @@ from fedcohort.core.design import (
     exact_outcomes,
     too_many_outcomes,
 )
-from fedcohort.core.errors import TooLarge
+from fedcohort.core.errors import TooLarge, shown
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.pools import RowPools
@@ -304,7 +304,7 @@ def _ends(masses: Ints, total: int) -> Ints:
 
 def _checked_draws(m: int) -> None:
     if m > DRAW_LIMIT:
-        raise TooLarge(f"A cohort of m = {m} draws would not fit in memory; lower m.")
+        raise TooLarge(f"A cohort of m = {shown(m)} draws would not fit in memory; lower m.")
 
 
 def _refuse(pairs: int) -> None:

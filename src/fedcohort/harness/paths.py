@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from fedcohort.core.errors import FedcohortError, TooLarge
+from fedcohort.core.errors import FedcohortError, TooLarge, shown
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Path:
     def below(self, bound: int) -> int:
         """An integer below ``bound``, all equally likely."""
         if bound > PATH_LIMIT:
-            raise TooLarge(f"A draw below {bound} has too many outcomes to enumerate.")
+            raise TooLarge(f"A draw below {shown(bound)} has too many outcomes to enumerate.")
         return self.choose([1] * bound)
 
     def __getattr__(self, name: str) -> Any:

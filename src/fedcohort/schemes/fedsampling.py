@@ -25,7 +25,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.disclosure import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadParameter, FedcohortWarning
+from fedcohort.core.errors import BadParameter, FedcohortWarning, shown
 from fedcohort.core.parameters import is_real
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.shares import exact_sum
@@ -183,8 +183,9 @@ class FedSampling(Scheme[Answers]):
         """The cohort of these clients once N~ is known."""
         usable = max(total, floor)
         if usable < self.K:
-            self._warn(f"K = {self.K} samples are wanted of about {usable:.0f}; all take part.")
-        taking_part = min(float(self.K), usable)
+            wanted = f"K = {shown(self.K)} samples are wanted"
+            self._warn(f"{wanted} of about {usable:.0f}; all take part.")
+        taking_part = float(min(self.K, usable))
         rate = taking_part / usable
         return Cohort.of(clients, 1.0 / taking_part, data_rate=rate, per_sample=True)
 
