@@ -131,6 +131,8 @@ def test_a_value_that_cannot_be_shown() -> None:
         (["compare", "md", "--seeds", "9" * 40], "--seeds must be an int in [1, 100000]"),
         (["compare", "md", "--seeds", "9" * 5000], "A number must have at most 50 digits"),
         (["compare", "md", "-o", "a\0b"], "NUL character; got 'a\\x00b'"),
+        (["compare", "md", "-o", "\udcff\udcfe"], r"must be text in UTF-8; got '\udcff\udcfe'"),
+        (["demo", "--out", "runs/\udcff"], "must be text in UTF-8"),
         (["demo", "--out", "\0"], "NUL character"),
         (["report", "a\0"], "NUL character"),
         (["advise", "--sizes", "\0"], "NUL character"),

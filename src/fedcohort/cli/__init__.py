@@ -113,6 +113,8 @@ def _check_words(words: list[str]) -> None:
     for word in words:
         if "\0" in word:
             raise BadInput(f"No word of a command can have a NUL character; got {shown(word)}.")
+        if any("\ud800" <= letter <= "\udfff" for letter in word):  # what no file can hold
+            raise BadInput(f"Words of a command must be text in UTF-8; got {shown(word)}.")
         if word.lstrip("+-").isdecimal() and len(word) > MOST_DIGITS:
             raise BadInput(f"A number must have at most {MOST_DIGITS} digits; got {shown(word)}.")
 
