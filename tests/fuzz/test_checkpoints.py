@@ -84,6 +84,8 @@ def forged_arrays(draw: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
             extreme = [-1, 0, 10**6, 2**62] if array.dtype.kind in "iu" else [np.nan, -1.0, 1e30]
             if array.dtype.kind == "b":
                 extreme = [False, True]
+            elif array.dtype.kind == "f":
+                extreme.append(np.finfo(array.dtype).max)
             out[name].flat[draw(st.integers(0, array.size - 1))] = draw(st.sampled_from(extreme))
         case 6 if array.size:
             out[name] = np.full_like(array, draw(st.sampled_from([0, 1, 7])))

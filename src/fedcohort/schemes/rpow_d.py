@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort.core import LOSS, Cohort, Federation, Maybe, Replies, RoundContext, Signal, Whole
+from fedcohort.core.errors import BadInput
 from fedcohort.core.losses import sound
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
@@ -21,6 +22,11 @@ class LastLosses:
     losses: Annotated[Floats, Shaped("n", finite=False)]  # +inf where none is known
     rounds: Annotated[Ints, Shaped("n", low=-1)]  # when it was told; -1 for never
     round: int  # the coming round
+
+    def check_coherent(self) -> None:
+        """Refuse a round that no run comes to, of a file that somebody else wrote."""
+        if not 0 <= self.round < 2**62:
+            raise BadInput("'round' is outside its range")
 
 
 @dataclass(frozen=True)
