@@ -61,6 +61,11 @@ def test_those_available_share_the_importance(sizes: list[int], data: st.DataObj
     assert among.eligible == n
 
 
+def test_the_least_float_is_one_unit_and_zero_is_none() -> None:
+    parts = Shares.of_floats(np.array([1.0, 1e-300, 0.0])).parts
+    assert parts[1:].tolist() == [1, 0]
+
+
 def test_a_mask_is_as_good_as_positions() -> None:
     federation = Federation.from_sizes([1, 2, 3])
     mask = np.array([True, False, True])

@@ -180,6 +180,12 @@ def test_float_weights_become_integers_of_the_same_ratios(weights):
             assert error < Fraction(len(weights), 2**59)
 
 
+def test_large_integers_whose_sum_leaves_64_bits_stay_exact():
+    for total in (2**63 - 2, 2**63, 2**64 - 2):
+        whole = as_integers(np.array([total // 2, total // 2], dtype=object))
+        assert int(whole.sum()) == total
+
+
 def top_by_definition(values: list[float], m: int) -> dict[tuple[int, ...], Fraction]:
     """All orders of the positions are equally likely; a stable sort then decides."""
     total: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)

@@ -149,6 +149,13 @@ def test_a_mean_that_all_coordinates_share_is_not_amplified(mean, method):
         assert angle(*updates) - angle(*plain) > 0.5 > error
 
 
+def test_every_method_is_the_function_of_its_name():
+    updates = np.random.default_rng(RNG_SEED).normal(size=(3, 12))
+    np.testing.assert_array_equal(compress(updates, 0.5, "groups", 7), signed_sums(updates, 6, 7))
+    np.testing.assert_array_equal(compress(updates, 0.5, "projection", 7), sketch(updates, 6, 7))
+    np.testing.assert_array_equal(compress(updates, 0.5, "centres"), sorted_centres(updates, 6))
+
+
 def test_signed_sums_by_hand_and_for_all_signs():
     rng = np.random.default_rng(RNG_SEED)
     updates = rng.normal(size=(3, 12))

@@ -148,6 +148,11 @@ def test_by_class_refuses_bad_input():
         hellinger_by_class(np.ones((2, 2, 2)), absent="near")
 
 
+def test_clients_with_nothing_in_common_are_1_apart_and_no_more():
+    for a, b, c in ((2, 9, 3), (5, 8, 1), (6, 7, 6)):  # whose squared roots sum to less than 1
+        assert rms([[a, b, c, 0, 0, 0], [0, 0, 0, a, b, c]]) == 1
+
+
 def test_one_client_differs_from_nobody():
     assert mean_and_rms(hellinger([[1, 2]])) == (0.0, 0.0)
     assert rms([[1, 2]]) == 0.0

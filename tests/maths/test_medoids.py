@@ -72,6 +72,28 @@ def test_no_swap_helps_any_more(n: int) -> None:
         assert np.minimum(distances, rest).sum(axis=1).min() >= found.loss
 
 
+def test_the_last_candidate_has_its_turn() -> None:
+    star = 2.0 * (1 - np.eye(9))  # a block of eight, and the hub
+    star[8, :8] = star[:8, 8] = 1
+    assert fasterpam(star, np.array([0])).medoids.tolist() == [8]
+
+
+def test_a_point_stays_unless_the_medoid_that_comes_is_nearer() -> None:
+    line = np.array([0.0, 20.0, 10.0, 5.0, -1.0, 10.0])
+    found = fasterpam(abs(line[:, None] - line), np.array([0, 1]))
+    assert found.medoids.tolist() == [0, 2]
+    assert found.labels.tolist() == [0, 1, 1, 0, 0, 1]  # 5 is as far from 0 as from 10
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
+def test_the_unit_of_distance_does_not_matter(scale: float) -> None:
+    distances = federation(0, 60, 0.3)
+    start = np.arange(8)
+    found, scaled = fasterpam(distances, start), fasterpam(distances * scale, start)
+    assert scaled.medoids.tolist() == found.medoids.tolist() != start.tolist()
+    assert scaled.loss == found.loss * scale
+
+
 def test_it_is_often_the_best_of_all() -> None:
     best = 0
     for seed in range(20):

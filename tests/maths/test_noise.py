@@ -267,3 +267,11 @@ def test_bad_counts_are_named(counts):
 def test_bad_sensitivity_is_named():
     with pytest.raises(ValueError, match="sensitivity"):
         scale_for(1.0, 0)
+
+
+def test_the_largest_scale_is_2_to_the_40():
+    rng = np.random.default_rng(6)
+    assert np.abs(discrete_laplace(rng, 2**40, 20)).max() > 2**36
+    for scale in (2**40 + 1, 0):
+        with pytest.raises(ValueError, match=r"positive and at most 2\*\*40"):
+            discrete_laplace(rng, scale, 1)

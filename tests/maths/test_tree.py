@@ -244,6 +244,19 @@ def test_ordinary_rounds_compute_nothing_anew(monkeypatch, metric):
     np.testing.assert_allclose(apart, rows_apart_of(matrix), rtol=1e-3, atol=1e-5)
 
 
+def test_tiny_distances_are_refreshed_as_large_ones():
+    updates = np.random.default_rng(10).normal(size=(12, 5))
+    matrix = distances(updates, "l2")
+    apart, before = rows_apart_of(matrix), matrix[:, [3]].copy()
+    updates[3] *= 2
+    refresh(matrix, updates, [3], "l2")
+    usual, lost = refresh_rows_apart(apart, matrix, [3], before)
+    unit = 2.0**-40
+    tiny, tiny_lost = refresh_rows_apart(unit * apart, unit * matrix, [3], unit * before)
+    np.testing.assert_array_equal(tiny, unit * usual)
+    assert tiny_lost == unit**2 * lost > 0
+
+
 def test_refresh_needs_the_columns_as_they_were():
     with pytest.raises(ValueError, match="columns_before must be 3 x 1"):
         refresh_rows_apart(np.zeros((3, 3)), np.zeros((3, 3)), [1], np.zeros((3, 2)))

@@ -267,8 +267,23 @@ def test_partial_answers_are_scaled_and_widened() -> None:
 
 
 def test_one_answer_of_many_is_widened_by_the_whole_range() -> None:
-    estimate = estimate_total([2], SizeReport(100, 8.0), asked=2, when_imprecise="accept")
-    assert estimate.standard_error > 98 / 2
+    report = SizeReport(100, 8.0)
+    assert report.levels > 2
+    alone, of_two = (
+        estimate_total([2], report, asked=asked, when_imprecise="accept").standard_error
+        for asked in (1, 2)
+    )
+    # A mean of one out of two, where sizes are at most (98 / 2) ** 2 about their mean.
+    assert (of_two / 2) ** 2 - alone**2 == pytest.approx((1 - 1 / 2) * (98 / 2) ** 2)
+
+
+def test_caution_is_the_worst_rounding_and_not_the_usual_one() -> None:
+    usual, cautious = (
+        estimate_total([0, 1, 2, 3] * 50, REPORT, cautious=cautious).standard_error
+        for cautious in (False, True)
+    )
+    spacing = 298 / (REPORT.levels - 1)  # f (1 - f) is 1/6 on average and at most 1/4
+    assert cautious**2 - usual**2 == pytest.approx(200 * (1 / 4 - 1 / 6) * spacing**2)
 
 
 # -- defined results ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
@@ -95,6 +96,12 @@ def test_pools_are_rows_or_strata_and_one_row_is_none() -> None:
     assert pools is not None
     assert pools.of(4).clients.tolist() == [3, 4, 5]
     assert not pools.of(4).again
+    part = Rows.alike(Shares.of(np.array([1, 0, 1])), 1)
+    strata = replace(strata, parts=(part, part))
+    pools = strata.pools()
+    assert pools is not None
+    assert pools.of(3).clients.tolist() == [3, 5]  # 4 is never drawn, and replaces nobody
+    assert pools.of(3).again
     assert Rows.alike(Shares.of(np.ones(6, dtype=np.int64)), 2).pools() is None
     assert part.pools() is None
 

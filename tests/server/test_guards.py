@@ -344,6 +344,16 @@ def test_a_scheme_by_loss_hears_bits_and_clients_are_asked_for_no_more() -> None
     told = [each.what for each in setup.disclosures(10)]
     assert "loss_bit" in told
     assert "loss" not in told
+    setup = Setup(scheme("pow-d"), 0, guards=guards("losses:report=rank"))
+    told = [each.what for each in setup.disclosures(10)]
+    assert "loss" in told  # the server hears it, though the scheme does not
+    assert "loss_bit" not in told
+    for other in ("haccs", "optimal"):  # what is no answer to a question for the loss stays
+        alone, guarded = (
+            Setup(scheme(other), 0, guards=guards(some)).disclosures(10)
+            for some in (None, "losses:report=bit")
+        )
+        assert guarded == alone
 
 
 def test_an_answer_that_is_no_bit_is_none() -> None:

@@ -92,6 +92,11 @@ def test_two_of_ten_can_say_what_they_like(how: object, lie: float) -> None:
     )
 
 
+def test_krum_counts_those_it_keeps_alike_where_none_has_weight() -> None:
+    rows = [[1.0], [2.0], [3.0], [1e6]]
+    assert direction(Krum(f=1), [0.0, 0.0, 0.0, 0.5], rows).tolist() == [0.5 * 2.0]
+
+
 @pytest.mark.parametrize("how", ROBUST, ids=lambda how: how.name)
 def test_answers_that_are_alike_give_the_step_of_the_plain_sum(how: object) -> None:
     rows, weights = [[1.5, -2.0]] * 5, [0.1, 0.2, 0.3, 0.1, 0.5]

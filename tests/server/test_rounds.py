@@ -11,7 +11,7 @@ import pytest
 import fedcohort
 from fedcohort import Federation, Selector, scheme
 from fedcohort.core import store
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
@@ -62,6 +62,28 @@ def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -
         np.testing.assert_array_equal(again.law.inclusion(), selection.law.inclusion())
     other = replace(kept, cohort=fedcohort.Cohort.of([0], 1.0))
     assert replayed(setup, state, other) is other  # what was written down counts
+
+
+class HalfSilent(Answering):
+    """Every second client does not answer."""
+
+    def ask(self, ask: Any) -> Any:
+        rows = np.array(super().ask(ask), dtype=np.float64)
+        rows[::2] = np.nan
+        return rows
+
+
+def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
+    setup, state = began("pow-d:m=3")
+    with pytest.warns(FedcohortWarning, match="3 of 6 losses"):
+        state, selection = carry(choose(setup, state, context_of(state), Ledger()), HalfSilent())
+    header, arrays = pack_selection(selection)
+    store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
+    kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
+    assert kept.cohort == selection.cohort
+    (told,), (again,) = selection.heard, kept.heard
+    assert np.isnan(told.rows).sum() == 3
+    np.testing.assert_array_equal(told.rows, again.rows)
 
 
 def test_a_whole_state_reads_back(tmp_path: Any) -> None:
