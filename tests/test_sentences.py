@@ -179,6 +179,11 @@ def test_what_is_free_is_never_more_than_a_limit(monkeypatch: pytest.MonkeyPatch
     assert memory.free_bytes() == 7 * 1024
     monkeypatch.setattr(memory, "_read", lambda path: "")
     assert memory.free_bytes() == float("inf")
+    resource = pytest.importorskip("resource")
+    limit = 100 * resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    monkeypatch.setattr(memory, "_read", lambda path: "40 9 9" if path.endswith("statm") else "")
+    assert memory.free_bytes() == 60 * resource.getpagesize()
 
 
 @pytest.mark.parametrize("digits", ["9" * 400, "9" * 3000])
