@@ -267,6 +267,7 @@ def test_bad_counts_are_named(counts):
 def test_bad_sensitivity_is_named():
     with pytest.raises(ValueError, match="sensitivity"):
         scale_for(1.0, 0)
+    assert scale_for(0.25, 1) == 4
 
 
 def test_the_largest_scale_is_2_to_the_40():

@@ -115,6 +115,13 @@ def test_a_client_in_two_rows_is_replaced_from_each_by_its_mass_there() -> None:
     np.testing.assert_allclose(chances / chances.sum(), [1 / 3, 1 / 3, 1 / 3])
 
 
+def test_counts_go_with_their_clients() -> None:
+    before = Attendance(np.array([5, 6, 7]), np.array([1, 2, 3]))
+    after = before.moved(np.array([2, -1, 0]))  # 1 left, and a client came
+    assert after.asked.tolist() == [7, 0, 5]
+    assert after.answered.tolist() == [3, 0, 1]
+
+
 # -- a round ---------------------------------------------------------------------------------
 
 
