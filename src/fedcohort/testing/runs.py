@@ -61,7 +61,8 @@ def _with_a_twin(trial: Trial, names: Ints) -> Trial:
     federation = trial.federation
     who = np.append(federation.present[0], np.arange(len(federation)))[names]
     if federation.sizes is None:
-        some = Federation(importance=federation.importance[who], ids=names.tolist())
+        shares = federation.importance[who]
+        some = Federation(importance=shares / shares.sum(), ids=names.tolist())
     else:
         some = Federation(sizes=federation.sizes[who], ids=names.tolist())
 
