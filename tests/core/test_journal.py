@@ -27,6 +27,14 @@ def test_what_was_appended_is_read(path: Path) -> None:
     assert Journal(path).read() == RECORDS
 
 
+def test_a_number_that_json_does_not_have_is_not_written(path: Path) -> None:
+    journal = Journal(path)
+    journal.read()
+    with pytest.raises(ValueError, match="JSON"):
+        journal.append({"number": float("nan")})
+    assert Journal(path).read() == RECORDS
+
+
 def test_only_the_owner_may_read(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)  # as after a careless restore

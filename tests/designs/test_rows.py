@@ -147,6 +147,9 @@ def test_large_matrices_and_pairs_are_refused() -> None:
     assert rows.covariance_times(np.ones(n)).sum() == pytest.approx(0.0, abs=1e-12)
     with pytest.raises(TooLarge, match="inclusion"):
         rows.distinct()
+    halves = Rows.along(np.arange(n), Shares.of(np.ones(n, dtype=np.int64)), 2)
+    with pytest.raises(TooLarge, match="inclusion"):
+        halves.distinct()
     with pytest.raises(TooLarge, match="lower m"):
         Rows.alike(Shares.of(np.ones(3, dtype=np.int64)), 10**12)
 

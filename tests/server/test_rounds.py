@@ -86,6 +86,18 @@ def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
     np.testing.assert_array_equal(told.rows, again.rows)
 
 
+def test_latencies_that_were_kept_are_finite() -> None:
+    setup, state = began("md:m=3")
+    context = context_of(state, None, np.arange(12.0))
+    state, selection = carry(choose(setup, state, context, Ledger()), Answering())
+    header, arrays = pack_selection(selection)
+    kept = unpack_selection(setup, 12, header, arrays)
+    np.testing.assert_array_equal(kept.context.latency, np.arange(12.0))
+    arrays["context.latency"] = np.full(12, np.inf)
+    with pytest.raises(BadInput, match=r"context\.latency.*finite"):
+        unpack_selection(setup, 12, header, arrays)
+
+
 def test_a_whole_state_reads_back(tmp_path: Any) -> None:
     setup = replace(began("clustered-similarity:m=3")[0], aggregator=Memory())
     task = Quadratic(np.eye(12), sizes=SIZES)

@@ -31,7 +31,7 @@ OF_SELECTION: Mapping[str, Any] = {
     "cohort.weights": Annotated[Floats, Shaped("k")],
     "cohort.draws": Annotated[Ints, Shaped("k", low=1)],
     "context.available": Annotated[Ints, Shaped("here", low=0, below="n")],
-    "context.latency": Annotated[Floats, Shaped("n", low=0, finite=False)],
+    "context.latency": Annotated[Floats, Shaped("n", low=0)],
 }
 OF_ANSWERS: Mapping[str, Any] = {
     "clients": Annotated[Ints, Shaped("k", low=0, below="n")],
