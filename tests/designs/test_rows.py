@@ -139,6 +139,21 @@ def test_the_last_sample_of_2_to_the_62_counts() -> None:
     assert {chance for chance, _ in outcomes} == {one, other}
 
 
+def test_a_clustered_design_is_bounded_by_the_covariance_of_md() -> None:
+    shares = Shares.of(np.array([5, 4, 3, 2, 1, 6]))
+    clustered = Rows.along(np.arange(6), shares, 3)
+    md = Rows.alike(shares, 3)
+    bound, exact = clustered.covariance_bound(), md.covariance_bound()
+    assert bound is not None
+    assert exact is not None
+    assert bound.alpha == exact.alpha == 1 / 3
+    np.testing.assert_allclose(bound.gamma, exact.gamma)
+    p = shares.floats
+    most = np.diag(bound.gamma) - bound.alpha * np.outer(p, p)
+    np.testing.assert_allclose(md.covariance(), most)
+    assert np.linalg.eigvalsh(most - clustered.covariance()).min() > -1e-12
+
+
 def test_large_matrices_and_pairs_are_refused() -> None:
     n = MATRIX_LIMIT + 1
     rows = Rows.alike(Shares.of(np.arange(1, n + 1)), 3)
