@@ -169,6 +169,6 @@ def permutation(rng: Rng, n: int) -> Ints:
         return np.array([left.pop(rng.below(len(left))) for _ in range(n)], dtype=np.int64)
     words = rng.bit_generator.random_raw(n)
     order = np.argsort(words, kind="stable")
-    if n > 1 and np.any(np.diff(words[order]) == 0):  # two equal words: about n**2 / 2**65
+    if np.any(np.diff(words[order]) == 0):  # two equal words: about n**2 / 2**65
         return permutation(rng, n)
     return order
