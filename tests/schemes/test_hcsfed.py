@@ -310,10 +310,16 @@ def test_more_strata_than_clients_and_odd_answers_are_refused():
     with pytest.raises(BadParameter, match=r"'strata' parameter of cluster .* chosen \(2\)"):
         Selector(Cluster(m=1, strata=3), federation, seed=0).select(ask=lambda ask: [[1.0]] * 2)
     chooser = Selector(Cluster(m=1, strata=1), federation, seed=0)
-    refused = "cluster needs features as one row of real numbers|must have one row per client asked"
-    for odd in ([1.0, 2.0], np.ones((2, 0)), np.ones((2, 1)) * 1j, np.array([["a"], ["b"]])):
+    flat = "cluster needs features as one row of real numbers"
+    rows = "'compressed_gradient' must have one row per client asked, of numbers"
+    for answer, refused in (
+        ([1.0, 2.0], flat),
+        (np.ones((2, 0)), flat),
+        (np.ones((2, 1)) * 1j, rows),
+        (np.array([["a"], ["b"]]), rows),
+    ):
         with pytest.raises(BadInput, match=refused):
-            chooser.select(ask=lambda ask, odd=odd: odd)
+            chooser.select(ask=lambda ask, answer=answer: answer)
 
 
 features_of = st.lists(
