@@ -12,6 +12,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Ints
+from fedcohort.learning.validation import hold_out
 from fedcohort.maths.draws import distinct
 
 _BLOCK = 4096  # rows that are checked at a time
@@ -237,6 +238,25 @@ class ClientData:
             test_rows=test_rows,
         )
 
+    def validation(self, share: float = 0.2, seed: int = 0) -> Self:
+        """A part of every client's samples as the test set, and the rest to train on.
+
+        See `fedcohort.learning.validation.hold_out`; nothing of the test set is left.
+        """
+        rows = np.arange(self.total) if self.rows is None else self.rows
+        labels = None if self.classes is None else self.y_train
+        kept, aside = hold_out(np.split(rows, self.starts[1:-1]), labels, share, seed)
+        held, own = np.concatenate(aside), self.test_starts is not None
+        return replace(
+            self,
+            starts=_starts(kept),
+            rows=np.concatenate(kept),
+            x_test=np.asarray(self.x_train[held]),
+            y_test=np.asarray(self.y_train[held]),
+            test_starts=_starts(aside) if own else None,
+            test_rows=np.arange(len(held)) if own else None,
+        )
+
     def pooled(self) -> Self:
         """The same samples, all on one client; nothing is copied."""
         ends = np.array([0, self.total])
@@ -314,8 +334,12 @@ def _targets(y: Array, classes: int | None, name: str) -> Array:
 def _held(clients: Sequence[Array], count: int, what: str) -> tuple[Ints, Ints]:
     """The positions that clients hold, one after another, and where each begins."""
     held = [_positions(rows, count, f"{what} of client {i}") for i, rows in enumerate(clients)]
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in held])])
-    return np.concatenate(held), starts.astype(np.int64)
+    return np.concatenate(held), _starts(held)
+
+
+def _starts(parts: Sequence[Ints]) -> Ints:
+    """Where each part begins when they follow one another, and where the last ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
 def _positions(rows: Array, count: int, what: str) -> Ints:

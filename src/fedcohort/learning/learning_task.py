@@ -113,6 +113,19 @@ class LearningTask(Task):
         few._hold(self.trainer.bind(self.model, self.data.subset(samples)))
         return few
 
+    def validation(self, share: float = 0.2, seed: int = 0) -> Self:
+        """See `Task.validation`; where samples are clients' own in the test set, so they are here.
+
+        Clients that share a sample are told apart by `fedcohort.Problem` only: a fast trainer has
+        copied it for each of them.
+        """
+        data, shorter = self.data, copy(self)
+        by_size = np.array_equal(self.importance, self.sizes / data.total)
+        shorter._hold(self.trainer.bind(self.model, data.validation(share, seed)))
+        if by_size:
+            shorter.importance = check_importance(None, shorter.sizes, type(self).__name__)
+        return shorter
+
     def pooled(self) -> Self:
         """The same model and test set, with all samples on one client; nothing is copied."""
         together = copy(self)

@@ -214,6 +214,14 @@ class Task(ABC):
         """
         raise BadInput(f"The task {self.name!r} cannot be evaluated on some of its samples.")
 
+    def validation(self, share: float = 0.2, seed: int = 0) -> Task:
+        """The same problem with samples that clients set aside in place of the test set.
+
+        It holds nothing of the test set, and clients train on the rest of their samples; see
+        `fedcohort.learning.validation.hold_out`. The seed decides which samples.
+        """
+        raise BadInput(f"The task {self.name!r} has no samples that could be set aside.")
+
     # The checks that every task makes of what it is given.
 
     def _check_models(self, thetas: Array, ndim: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from fedcohort.core.streams import stream
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning import Task
 from fedcohort.learning.models import MODELS
+from fedcohort.learning.validation import hold_out
 
 __all__ = ["MODELS", "OTHERWISE", "Problem"]
 
@@ -41,6 +42,10 @@ class Problem:
         Decides how data is divided.
     importance
         What clients count for: by ``"size"``, all ``"equal"``, or one number each.
+    validation
+        The share of its samples that every client sets aside as the test set of this problem, in
+        place of the test set of the data, of which then nothing is left: for choosing settings
+        (`fedcohort.tune`). None for the data as they are.
 
     Examples
     --------
@@ -56,6 +61,7 @@ class Problem:
     partition_seed: int = 0
     importance: str | ArrayLike = "size"
     data_options: Mapping[str, Any] = field(default_factory=dict)
+    validation: float | None = None
 
     def _parts(self) -> tuple[Prepared, Prepared]:
         model = MODELS.build(self.model, **self.model_options)
@@ -83,12 +89,30 @@ class Problem:
             groups=dataset.groups_train,
             groups_test=dataset.groups_test,
         )
+        if self.validation is not None:
+            dataset, division = self._validated(dataset, division)
         wanted = importance_of(self.importance, division.sizes)
         given = {} if wanted is None else {"importance": wanted}
         made: Task = model(dataset, division, **given)
         if division.names:
             made.ids = division.names
         return made
+
+    def _validated(
+        self, dataset: data_sets.Dataset, division: data_sets.Partition
+    ) -> tuple[data_sets.Dataset, data_sets.Partition]:
+        """What clients set aside, in their order, instead of the test set."""
+        share: Any = self.validation
+        kept, aside = hold_out(division.clients, dataset.y_train, share, self.partition_seed)
+        held = np.concatenate(aside)
+        own = None
+        if division.test is not None:
+            own = tuple(np.split(np.arange(len(held)), np.cumsum([len(a) for a in aside])[:-1]))
+        x, y = dataset.x_train[held], dataset.y_train[held]
+        return (
+            replace(dataset, x_test=x, y_test=y, groups_test=None),
+            replace(division, clients=tuple(kept), test=own, tested=None),
+        )
 
     def settings(self) -> dict[str, Any]:
         """In plain values, to be kept with the runs; parts by their words, with all settings."""
@@ -97,6 +121,8 @@ class Problem:
         if self.data_options:
             words["data"] = data_sets.spec(self.data, **self.data_options)
         kept = {key: value for key, value in asdict(self).items() if not key.endswith("options")}
+        if self.validation is None:
+            del kept["validation"]  # as in folders of before there was one
         if not isinstance(self.importance, str):
             kept["importance"] = np.asarray(self.importance).tolist()
         return kept | words
