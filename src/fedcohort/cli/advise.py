@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from fedcohort.report.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 from fedcohort.theory.advice import Advice, SchemeFacts
+from fedcohort.theory.catalogue import ConstantsRow
 
 
 def advise(
@@ -51,6 +53,9 @@ def advise(
     scheme: Annotated[
         list[str] | None, typer.Option(help="Settings of a scheme, as in poisson:cap=true.")
     ] = None,
+    constants: Annotated[
+        bool, typer.Option("--constants", help="Print (A, B, w) of every scheme instead.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the scores over m as PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -58,16 +63,27 @@ def advise(
     federation, order, ids = _federation(sizes, saved, importance)
     histograms = None if labels is None else read_histograms(labels, ids, len(federation))
     pilot = None if updates is None else read_updates(updates)
+    histograms, pilot = _by_position(histograms, order), _by_position(pilot, order)
+    own = _settings(scheme or [], m)
+    if constants:
+        rows = theory.catalogue_constants(
+            federation, m, label_histograms=histograms, updates=pilot, settings=own
+        )
+        if as_json:
+            print(json.dumps([row.as_dict() for row in rows], indent=2))
+        else:
+            show_constants(rows)
+        return
     found = theory.advise(
         federation,
         m,
         rounds,
-        label_histograms=_by_position(histograms, order),
-        updates=_by_position(pilot, order),
+        label_histograms=histograms,
+        updates=pilot,
         heterogeneity=heterogeneity,
         model_bytes=model_bytes,
         secure_aggregation=secure_aggregation,
-        settings=_settings(scheme or [], m),
+        settings=own,
     )
     if as_json:
         print(json.dumps(found.as_dict(), indent=2))
@@ -112,11 +128,48 @@ def _by_position(rows: Array | None, order: Ints | None) -> Array | None:
     return rows[order]
 
 
+def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = None) -> None:
+    """(A, B, w), and who has none."""
+    out, known = _wide(console), [row for row in rows if row.a is not None]
+    columns = {
+        "scheme": [row.name for row in known],
+        "A": [_number(row.a) for row in known],
+        "B": [_number(row.b) for row in known],
+        "w": [row.w for row in known],
+        "unlike": [_number(row.unlike) for row in known],
+        "alike": [_number(row.alike) for row in known],
+        "is": [row.how for row in known],
+    }
+    _say(out, "Variance of the aggregate <= A sum p^2 |x|^2 / w - B |sum p x|^2, for all x.\n")
+    table, dropped = fit_table(columns, out, ("is", "alike"), left=("w", "is"))
+    out.print(table)
+    if dropped:
+        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+    _say(out, "\nUpdates of length 1 vary by at most: unlike if they cancel out, alike if all are")
+    _say(out, "the same. Ordered by unlike; A alone orders nothing, as w differs.")
+    _say_why(
+        [row for row in rows if row.a is None], "\nNo constants, as they have no such law:", out
+    )
+
+
+def _wide(console: Console | None) -> Console:
+    """Where a table is printed: a pipe has no width, nothing is left out there."""
+    out = console or Console()
+    return out if out.is_terminal else Console(width=PIPED, file=out.file)
+
+
+def _say_why(rows: Sequence[ConstantsRow | SchemeFacts], head: str, out: Console) -> None:
+    """Who is left out and why, those with the same reason on one line."""
+    if rows:
+        _say(out, head)
+    for note in dict.fromkeys(row.note for row in rows):
+        alike = ", ".join(row.name for row in rows if row.note == note)
+        _say(out, f"{alike}: {note}", indent=2)
+
+
 def show(advice: Advice, console: Console | None = None) -> None:
     """The table, the recommendation, and what cannot be known."""
-    out = console or Console()
-    if not out.is_terminal:  # a pipe has no width: nothing is left out
-        out = Console(width=PIPED, file=out.file)
+    out = _wide(console)
     _say(out, f"{_head(advice)}\n")
     columns = _columns([row for row in advice.rows if row.status == "exact"])
     table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
@@ -124,11 +177,7 @@ def show(advice: Advice, console: Console | None = None) -> None:
     if dropped:
         _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
     rest = [row for row in advice.rows if row.status != "exact"]
-    if rest:
-        _say(out, "\nNot computed (what each needs: --json):")
-        for note in dict.fromkeys(row.note for row in rest):
-            alike = ", ".join(row.name for row in rest if row.note == note)
-            _say(out, f"{alike}: {note}", indent=2)
+    _say_why(rest, "\nNot computed (what each needs: --json):", out)
     head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
     out.print(Text(f"\n{head}", "bold"))
     for line in advice.reasons:

@@ -2,6 +2,7 @@
 
 from fedcohort.harness.paths import every_path
 from fedcohort.theory.advice import Advice, SchemeFacts, advise
+from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (
     Comparison,
     closed_forms,
@@ -9,6 +10,7 @@ from fedcohort.theory.comparison import (
     crossing_share,
     uniform_or_md,
 )
+from fedcohort.theory.constants import Constants, constants
 from fedcohort.theory.convergence import (
     ConvergenceBound,
     Training,
@@ -33,6 +35,8 @@ from fedcohort.theory.strata import Theorem1, theorem_1
 __all__ = [
     "Advice",
     "Comparison",
+    "Constants",
+    "ConstantsRow",
     "ConvergenceBound",
     "Decomposition",
     "ExactMoments",
@@ -45,8 +49,10 @@ __all__ = [
     "Theorem1",
     "Training",
     "advise",
+    "catalogue_constants",
     "closed_forms",
     "compare_designs",
+    "constants",
     "convergence_bound",
     "crossing_share",
     "decomposition",

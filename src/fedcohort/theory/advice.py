@@ -176,7 +176,7 @@ def advise(
     fed = federation if isinstance(federation, Federation) else Federation.from_sizes(federation)
     _check(m, rounds, heterogeneity, model_bytes)
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
-    own = _checked_settings(settings or {}, m)
+    own = checked_settings(settings or {}, m)
     spread = float(heterogeneity)
     judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation)
     rows = [judge.facts(name, m) for name in dict.fromkeys([*SCHEMES, *own])]
@@ -248,7 +248,7 @@ class Judge:
             return replace(row, note=str(error))
         else:
             row = (
-                replace(row, status="unknown", note=self._why_unknown(scheme))
+                replace(row, status="unknown", note=self.why_unknown(scheme))
                 if design is None
                 else self._measured(design, replace(row, status="exact"))
             )
@@ -329,7 +329,8 @@ class Judge:
         total = bytes_of(found.round, trained, self.model_bytes, classes)
         return replace(row, bytes_per_round=total)
 
-    def _why_unknown(self, scheme: Scheme[Any]) -> str:
+    def why_unknown(self, scheme: Scheme[Any]) -> str:
+        """Why a scheme has no law here, in a sentence."""
         names = ", ".join(signal.name for signal in sorted_signals(scheme.asks | scheme.listens))
         if not names:
             return "Its law is not known in closed form."
@@ -378,7 +379,7 @@ def _order(row: SchemeFacts) -> tuple[int, float, str]:
     return kinds.index(kind), row.score or 0.0, row.name
 
 
-def _checked_settings(
+def checked_settings(
     settings: Mapping[str, Mapping[str, Any]], m: int
 ) -> dict[str, dict[str, Any]]:
     """Every scheme must exist and take its settings; m is not one of them, as it varies."""
