@@ -158,7 +158,9 @@ def _scheme_row(
 
 
 def f1_by_class(comparison: Comparison) -> pd.DataFrame:
-    """F1 of every class, of the last models: one row per scheme and class, mean over seeds.
+    """F1 of every class, of the last models: one row per scheme and class.
+
+    Mean, standard deviation, and the lowest and highest of the seeds.
 
     Empty where it is not known.
     """
@@ -168,9 +170,16 @@ def f1_by_class(comparison: Comparison) -> pd.DataFrame:
         if not scores:
             return None
         spread = np.std(scores, axis=0, ddof=1) if len(scores) > 1 else np.nan
-        return {"class": np.arange(len(scores[0])), "f1": np.mean(scores, axis=0), "sd": spread}
+        return {
+            "class": np.arange(len(scores[0])),
+            "f1": np.mean(scores, axis=0),
+            "sd": spread,
+            "lowest": np.min(scores, axis=0),
+            "highest": np.max(scores, axis=0),
+        }
 
-    return by_scheme(comparison, table, ("class", "f1", "sd"), comparison.labels)
+    columns = ("class", "f1", "sd", "lowest", "highest")
+    return by_scheme(comparison, table, columns, comparison.labels)
 
 
 def _fairness(traces: Sequence[Trace]) -> dict[str, float]:
