@@ -213,6 +213,11 @@ class Trace:
         """The seed."""
         return int(self.settings["seed"])
 
+    @property
+    def partition(self) -> int:
+        """Which division of the data among clients it ran on: the seed of that, or its number."""
+        return int(self.settings.get("partition", 0))
+
     def last(self) -> tuple[str, float]:
         """What was measured last: the test accuracy, or the training loss where there is none."""
         for name, values in (("accuracy", self.accuracy), ("training loss", self.train_loss)):
@@ -323,7 +328,7 @@ class Trace:
             raise BadInput("'cohort_ends' are not ascending")
         if len(self.ids) not in (0, lengths["n"]):
             raise BadInput(f"there are {len(self.ids)} ids for {lengths['n']} clients")
-        _ = self.scheme, self.seed, self.label
+        _ = self.scheme, self.seed, self.label, self.partition
 
 
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)

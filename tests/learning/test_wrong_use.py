@@ -26,7 +26,6 @@ HELD = ClientData.divide(np.eye(4), [0, 1, 0, 1], None, None, [[0, 1], [2, 3]], 
         (Softmax, "Got the class Softmax instead: Softmax is a class, so call it"),
         (HELD, "Got ClientData instead: write LearningTask.model, data"),
         (DIGITS, "Got Dataset instead: write Softmax.from_partition"),
-        (Problem("digits"), "Got Problem instead: call its method task"),
         ("digits", "Got str instead: write fedcohort.Problem"),
         (np.eye(3), "Got ndarray instead: write LearningTask"),
         (None, "Got NoneType instead: write LearningTask"),
@@ -46,6 +45,11 @@ def test_no_task(call: Callable[[Any], Any], owner: str, task: Any, words: str) 
     with pytest.raises(BadInput, match=f"^The task of {owner} must be a Task. {words}") as told:
         call(task)
     assert "\n" not in str(told.value)
+
+
+def test_a_problem_is_no_task_of_one_run() -> None:
+    with pytest.raises(BadInput, match="Got Problem instead: call its method task"):
+        simulate(Problem("digits"), "md", rounds=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from fedcohort.server.optimisers import OPTIMISERS, optimiser
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.availability import AVAILABILITIES, availability
+from fedcohort.simulation.divisions import LIMIT
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
 from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.problem import Problem
@@ -59,6 +60,13 @@ def compare(
     partition_seed: Annotated[
         int, typer.Option(help="Decides how data is divided, the same for all runs.")
     ] = 0,
+    partitions: Annotated[
+        int,
+        typer.Option(
+            help="How many divisions of the data, from --partition-seed on: every scheme runs "
+            "with every seed on each, and what is said holds for more than one federation."
+        ),
+    ] = 1,
     steps: Annotated[int | None, typer.Option(help="Local SGD steps (default 20).")] = None,
     epochs: Annotated[int | None, typer.Option(help="Local epochs, instead of steps.")] = None,
     batch: Annotated[int, typer.Option(help="Samples per step; 0 for all.")] = 10,
@@ -149,6 +157,7 @@ def compare(
             "--seeds": (Whole(1, SEEDS_LIMIT), seeds),
             "--seed": (Whole(0), seed),
             "--partition-seed": (Whole(0), partition_seed),
+            "--partitions": (Whole(1, LIMIT), partitions),
             "--steps": (once, steps),
             "--epochs": (once, epochs),
             "--batch": (Whole(0), batch),
@@ -198,24 +207,23 @@ def compare(
         "evaluate_every": every,
         **_told(evaluate_on=evaluate_on, measures=measure or None, defer=defer),
     }
-    task = problem.task()
     if hardened or guard:
         if hardened and guard:
             raise BadInput("Give --hardened for all guards, or --guard for some, not both.")
         options["hardened"] = guards(guard or True)
     folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
     run(
-        task,
+        problem,
         built,
         rounds=rounds,
         seeds=range(seed, seed + seeds),
+        partitions=partitions,
         folder=folder,
         out=out,
         target=target,
         as_json=as_json,
         centralised=centralised,
         jobs=jobs,
-        settings={"problem": problem.settings()},
         **options,
     )
 

@@ -43,13 +43,13 @@ def demo(
         {"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)}
     )
     problem = replace(PROBLEM, importance=read_importance(importance))
-    task, folder = problem.task(), out or Path("runs") / "demo"
+    folder = out or Path("runs") / "demo"
     print(
         "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"
         f"{len(SCHEMES)} schemes x {seeds} seeds x {rounds} rounds."
     )
     run(
-        task,
+        problem,
         [ALL_SCHEMES.build(name, otherwise={"m": 10}) for name in SCHEMES],
         rounds=rounds,
         seeds=range(seeds),
@@ -57,5 +57,4 @@ def demo(
         out=folder,  # the default is always the same: the same command goes on
         target=TARGET,
         work=WORK,
-        settings={"problem": problem.settings()},
     )

@@ -17,8 +17,10 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
 from fedcohort.server.guards import Guard
-from fedcohort.simulation import Comparison, Task, compare
+from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
+from fedcohort.simulation.divisions import divisions
+from fedcohort.simulation.problem import Problem
 
 
 def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
@@ -39,15 +41,15 @@ def command_line() -> str:
 
 
 def run(
-    task: Task,
+    problem: Problem,
     schemes: Sequence[Which],
     *,
     rounds: int,
     seeds: Sequence[int],
+    partitions: int = 1,
     folder: Path,
     out: Path | None,
     target: float | None,
-    settings: dict[str, Any],
     as_json: bool = False,
     centralised: int | None = None,
     **options: Any,
@@ -57,15 +59,16 @@ def run(
     ``out`` is the folder that the user named; ``folder`` that one, or a default.
     """
     behind: tuple[Guard, ...] = options.get("hardened", ())
+    over = divisions(problem, partitions)  # what is wrong with data shows before anything is said
     print(disclosed(schemes, rounds, options.get("algorithm"), behind), file=sys.stderr)
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
     command = command_line()
-    kept = {**settings, "command": command}
+    kept: dict[str, Any] = {"command": command}
     if target is not None:
         kept["target"] = target
-    with report.watch(labels, len(seeds), rounds) as view:
+    with report.watch(labels, len(seeds), rounds, partitions=partitions) as view:
         comparison = compare(
-            task,
+            over,
             schemes,
             rounds=rounds,
             seeds=seeds,

@@ -87,13 +87,19 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
     return combine.combined(comparisons)
 
 
-def watch(labels: Sequence[str], seeds: int, rounds: int, console: Console | None = None) -> Watch:
+def watch(
+    labels: Sequence[str],
+    seeds: int,
+    rounds: int,
+    console: Console | None = None,
+    partitions: int = 1,
+) -> Watch:
     """A live view of a running comparison; see `fedcohort.report.live.Watch`."""
     from fedcohort.report.live import Watch
 
-    return (
-        Watch(labels, seeds, rounds) if console is None else Watch(labels, seeds, rounds, console)
-    )
+    if console is None:
+        return Watch(labels, seeds, rounds, partitions=partitions)
+    return Watch(labels, seeds, rounds, console, partitions=partitions)
 
 
 def to_tensorboard(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
 
 TESTED = ("pairs", "difference", "low", "high", "p", "p_t")
+Levels = dict[tuple[int, int], float]
+"""What one scheme reached, by (partition, seed)."""
 
 
 def target_of(comparison: Comparison, target: float | None = None) -> float | None:
@@ -212,17 +214,18 @@ def _median_at(totals: Sequence[Floats], reached: Sequence[int | None]) -> float
     )
 
 
-def final_levels(comparison: Comparison, measure: Measure) -> dict[str, dict[int, float]]:
-    """The level each scheme reached, by seed."""
-    out: dict[str, dict[int, float]] = {}
+def final_levels(comparison: Comparison, measure: Measure) -> dict[str, Levels]:
+    """The level each scheme reached, by partition and seed."""
+    out: dict[str, Levels] = {}
     for label in comparison.labels:
         traces = comparison.of(label)
         levels = final(stacked(traces, measure)[1])
-        out[label] = {trace.seed: float(x) for trace, x in zip(traces, levels, strict=True)}
+        reached = zip(traces, levels.tolist(), strict=True)
+        out[label] = {(trace.partition, trace.seed): level for trace, level in reached}
     return out
 
 
-def _against(levels: Mapping[str, Mapping[int, float]], label: str, other: str) -> Paired:
+def _against(levels: Mapping[str, Levels], label: str, other: str) -> Paired:
     """The paired comparison of two schemes over the seeds they share."""
     shared = sorted(levels[label].keys() & levels[other].keys())
     return paired([levels[label][s] for s in shared], [levels[other][s] for s in shared])

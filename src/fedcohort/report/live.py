@@ -76,13 +76,19 @@ class Watch:
     rounds: int
     console: Console = field(default_factory=lambda: Console(file=sys.stderr))
     clock: Callable[[], float] = time.monotonic
+    partitions: int = 1
     notes: Path = field(init=False)
     """The folder to hand to `compare`."""
+
+    @property
+    def _runs(self) -> int:
+        """Of each scheme."""
+        return self.seeds * self.partitions
 
     def __enter__(self) -> Watch:
         self._folder = tempfile.TemporaryDirectory(prefix="fedcohort-", ignore_cleanup_errors=True)
         self.notes = Path(self._folder.name)
-        self._latest: dict[tuple[str, int], RunProgress] = {}
+        self._latest: dict[tuple[str, int, int], RunProgress] = {}
         self._finished, self._resumed = 0, 0
         self._started = self.clock()
         self._live: Live | None = None
@@ -107,12 +113,13 @@ class Watch:
         self._resumed = done - self._finished  # runs that were there before
         accuracy = float(trace.accuracy[-1])
         known = accuracy if accuracy == accuracy else None
-        note = RunProgress(trace.label, trace.seed, trace.rounds, trace.rounds, known)
-        self._latest[trace.label, trace.seed] = note
+        done_all = trace.rounds, trace.rounds, known
+        note = RunProgress(trace.label, trace.seed, *done_all, trace.partition)
+        self._latest[_run(note)] = note
         if self._live is None:
             self.console.print(
                 Text(
-                    f"[{done}/{total}] {trace.label}, seed {trace.seed}: {_percent(known)}, "
+                    f"[{done}/{total}] {trace.label}, {self._which(note)}: {_percent(known)}, "
                     f"{self.time_left()}"
                 ),
                 soft_wrap=True,
@@ -121,14 +128,18 @@ class Watch:
     def read(self) -> list[RunProgress]:
         """The latest note of every run that has begun."""
         for note in read_progress(self.notes):
-            if note.done > self._latest.get((note.label, note.seed), _NONE).done:
-                self._latest[note.label, note.seed] = note
+            if note.done > self._latest.get(_run(note), _NONE).done:
+                self._latest[_run(note)] = note
         return list(self._latest.values())
+
+    def _which(self, note: RunProgress) -> str:
+        where = f"partition {note.partition}, " if self.partitions > 1 else ""
+        return f"{where}seed {note.seed}"
 
     def time_left(self) -> str:
         """At the pace so far, in words."""
         done = sum(note.done for note in self.read())
-        total = (len(self.labels) * self.seeds - self._resumed) * self.rounds
+        total = (len(self.labels) * self._runs - self._resumed) * self.rounds
         elapsed = self.clock() - self._started
         if not done:
             return "starting"
@@ -145,7 +156,7 @@ class Watch:
                 heading, justify="left" if heading in {"Scheme", "Progress"} else "right"
             )
         for label in self.labels:
-            row = progress_of(label, self.seeds, self.rounds, notes)
+            row = progress_of(label, self._runs, self.rounds, notes)
             table.add_row(
                 Text(label, overflow="ellipsis", no_wrap=True),  # never read as markup
                 ProgressBar(total=1.0, completed=row.share, width=28),
@@ -154,6 +165,10 @@ class Watch:
             )
         spent = duration(self.clock() - self._started)
         return Group(table, Text(f"{spent} so far, {self.time_left()}", style="dim"))
+
+
+def _run(note: RunProgress) -> tuple[str, int, int]:
+    return note.label, note.partition, note.seed
 
 
 _NONE = RunProgress("", 0, 0, 0, None)

@@ -1,44 +1,39 @@
-"""Many runs: schemes x seeds, paired, in parallel, kept in a folder that can be resumed."""
+"""Many runs: schemes x partitions x seeds, paired, in parallel, in a folder to be resumed."""
 
 from __future__ import annotations
 
 import contextlib
-import secrets
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import joblib
-
 from fedcohort.algorithms import algorithm
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
-from fedcohort.learning import LearningTask, Task
-from fedcohort.learning.work import LocalWork
-from fedcohort.learning.wrong_use import check_task
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
+from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
-from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import (
     CODE,
-    FINGERPRINT,
+    PARTITIONS,
     SETTINGS,
     agreed,
+    base_of,
     claimed,
     code_of,
+    noted,
     read_settings,
-    run_file,
 )
+from fedcohort.simulation.workers import Pool, Unit
 from fedcohort.trace import Trace
 
 STATE = "state"
@@ -49,7 +44,7 @@ Finished = Callable[[int, int, Trace], None]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The runs of a comparison, in the order of the schemes, then of the seeds."""
+    """The runs of a comparison, in the order of the schemes, then of partitions and seeds."""
 
     traces: tuple[Trace, ...]
     settings: Mapping[str, Any]
@@ -61,9 +56,32 @@ class Comparison:
         """The schemes, in order."""
         return tuple(dict.fromkeys(trace.label for trace in self.traces))
 
-    def of(self, label: str) -> tuple[Trace, ...]:
-        """The runs of one scheme, one per seed."""
-        return tuple(trace for trace in self.traces if trace.label == label)
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The divisions of the data that any run is on, in order."""
+        return tuple(sorted({trace.partition for trace in self.traces}))
+
+    def of(self, label: str, partition: int | None = None) -> tuple[Trace, ...]:
+        """The runs of one scheme, one per seed and partition, or on one partition only."""
+        return tuple(
+            trace
+            for trace in self.traces
+            if trace.label == label and partition in (None, trace.partition)
+        )
+
+    @property
+    def missing(self) -> tuple[Unit, ...]:
+        """The runs that are not there, of the schemes, partitions and seeds that are."""
+        there = {Unit.of(trace) for trace in self.traces}
+        blocks = sorted({(unit.partition, unit.seed) for unit in there})
+        every = (Unit(*block, label) for block in blocks for label in self.labels)
+        return tuple(unit for unit in every if unit not in there)
+
+    def balanced(self) -> Comparison:
+        """The runs with those partitions and seeds that every scheme has; itself if none are."""
+        lacking = {(unit.partition, unit.seed) for unit in self.missing}
+        kept = tuple(t for t in self.traces if (t.partition, t.seed) not in lacking)
+        return replace(self, traces=kept) if lacking and kept else self
 
     def __repr__(self) -> str:
         seeds, folder = len({trace.seed for trace in self.traces}), ""
@@ -71,7 +89,9 @@ class Comparison:
             folder = f" in '{self.folder}'"
         missing = ", interrupted" if self.interrupted else ""
         schemes = ", ".join(self.labels) or "nothing"
-        return f"<Comparison of {schemes}: {len(self.traces)} runs, {seeds} seeds{missing}{folder}>"
+        parts = f" on {len(self.partitions)} partitions" if len(self.partitions) > 1 else ""
+        done = f"{len(self.traces)} runs, {seeds} seeds{parts}{missing}{folder}"
+        return f"<Comparison of {schemes}: {done}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows; gaps, costs and p values are in `fedcohort.report.summary`."""
@@ -85,7 +105,9 @@ class Comparison:
                 f"<td>{min(trace.rounds for trace in traces)}</td>"
                 f"<td>{' / '.join(names)} {level:.4g}</td></tr>"
             )
-        heads = ("Scheme", "Seeds", "Rounds", "Last evaluation, mean over seeds")
+        over = "seeds and partitions" if len(self.partitions) > 1 else "seeds"
+        runs = "Runs" if len(self.partitions) > 1 else "Seeds"
+        heads = ("Scheme", runs, "Rounds", f"Last evaluation, mean over {over}")
         head = "".join(f"<th>{text}</th>" for text in heads)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -103,11 +125,18 @@ class Comparison:
         for path in paths:
             if path.is_symlink():
                 raise BadCheckpoint(f"'{path}' is a link; a run folder holds its own files only.")
-        traces = [Trace.load(path) for path in paths]
+        traces = [_placed(Trace.load(path), settings) for path in paths]
         if not traces:
             raise BadCheckpoint(f"'{place}' holds no finished run; start the comparison again.")
-        traces.sort(key=lambda trace: (order.get(trace.label, len(order)), trace.seed))
+        traces.sort(key=lambda t: (order.get(t.label, len(order)), t.partition, t.seed))
         return cls(tuple(traces), settings, place)
+
+
+def _placed(trace: Trace, settings: Mapping[str, Any]) -> Trace:
+    """A trace that says which division it is on; older versions did not write it with each."""
+    if "partition" in trace.settings:
+        return trace
+    return replace(trace, settings={**trace.settings, "partition": base_of(settings)})
 
 
 def _carried(place: Path) -> Comparison:
@@ -127,11 +156,12 @@ def _carried(place: Path) -> Comparison:
 
 
 def compare(
-    task: Task,
+    task: Given,
     schemes: Which | Sequence[Which] | Mapping[str, Which],
     *,
     rounds: int,
     seeds: int | Sequence[int] = 5,
+    partitions: int | Sequence[int] | None = None,
     folder: str | Path | None = None,
     jobs: int = -1,
     finished: Finished | None = None,
@@ -140,18 +170,23 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Run every scheme with every seed.
+    """Run every scheme with every seed, on one division of the data or on several.
 
-    Randomness is paired: with the same seed all schemes start from the same model and a client
-    sees the same mini-batches whoever chose it. Before the first run every scheme plays one
-    short round, so that a setting that does not fit the federation shows at once.
+    Randomness is paired: with the same partition and seed all schemes start from the same model
+    and a client sees the same mini-batches whoever chose it. Runs go partition by partition and
+    seed by seed, all schemes of one before the next, so that an interrupted comparison is a
+    smaller one. Before the first run every scheme plays one short round, so that a setting that
+    does not fit the federation shows at once.
 
     Local training is that of ``LocalWork()`` unless ``work`` is given. `fedcohort compare` of the
     command line trains otherwise by default: ``LocalWork(steps=20, batch=10, lr=0.1)``.
 
     Parameters
     ----------
-    task, rounds
+    task
+        A task as for `simulate`; a `Problem`, whose data are read once; or tasks of your own,
+        one for every division: a list, or a mapping from numbers.
+    rounds
         As for `simulate`; ``options`` are passed on to it.
     schemes
         Names or schemes, or a mapping from label to either. A local algorithm, an optimiser or
@@ -159,6 +194,9 @@ def compare(
         ``"uniform+adam:eta_g=0.01"``, or `Arm`.
     seeds
         How many (0, 1, ...), or which.
+    partitions
+        Of a `Problem`: how many divisions, from its ``partition_seed`` on, or the seeds they
+        are drawn from; every scheme runs with every seed on each. One by default.
     folder
         Where each finished run is kept. Runs already there are not repeated, so an
         interrupted comparison goes on where it stopped.
@@ -174,7 +212,6 @@ def compare(
     settings
         Anything to keep with the comparison (data, partition, command).
     """
-    check_task(task, "compare")
     check_rounds("rounds", rounds)
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
@@ -182,39 +219,46 @@ def compare(
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
         named[CENTRALISED] = Centralised(centralised)
-    chosen = _seeds(seeds)
+    chosen, over = _seeds(seeds), divisions(task, partitions)
     facts = {
+        **over.settings,
         **(settings or {}),
         "schemes": {label: str(arm) for label, arm in named.items()},
         CODE: {label: arm.code for label, arm in named.items() if arm.code},
         "seeds": chosen,
+        PARTITIONS: over.numbers,
         "rounds": rounds,
-        "task": task.name,
+        "task": over.first.name,
         "options": {name: _word(value) for name, value in sorted(options.items())},
     }
-    units = [(label, seed) for label in named for seed in chosen]
+    units = [
+        Unit(number, seed, label) for number in over.numbers for seed in chosen for label in named
+    ]
+    pool = Pool(over, named, jobs, options)
     place = None if folder is None else Path(folder)
-    done: dict[tuple[str, int], Trace] = {}
+    done: dict[Unit, Trace] = {}
     if place is not None:
         from fedcohort import __version__  # which imports this module
 
-        facts |= {FINGERPRINT: task.fingerprint(), "version": __version__}
+        facts |= {**noted(over.fingerprints(), over.base), "version": __version__}
         agreed(place, facts)  # another comparison is refused before anything is computed
-        done = _already_there(place, units)
+        paths = {unit: pool.file(place, unit) for unit in units}
+        done = {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
+        done = {unit: _placed(trace, facts) for unit, trace in done.items()}
     missing = [unit for unit in units if unit not in done]
-    pool = _Pool(task, named, jobs, options)
     interrupted = False
     try:
         pool.rehearse(missing)
         with contextlib.nullcontext() if place is None else claimed(place, facts):
             for trace in pool.run(missing, rounds, place, None if notes is None else Path(notes)):
-                done[trace.label, trace.seed] = trace
+                done[Unit.of(trace)] = trace
                 if finished is not None:
                     finished(len(done), len(units), trace)
     except KeyboardInterrupt:
         interrupted = True
-    traces = tuple(done[unit] for unit in units if unit in done)
-    return Comparison(traces, facts, place, interrupted)
+    order = {label: i for i, label in enumerate(named)}
+    there = sorted((unit for unit in units if unit in done), key=lambda unit: order[unit.label])
+    return Comparison(tuple(done[unit] for unit in there), facts, place, interrupted)
 
 
 def _built(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,122 +289,6 @@ def _word(option: object) -> str:
     return f"{option.spec}" if code is None else f"{option.spec} (code {code[:8]})"
 
 
-@dataclass
-class _Pool:
-    """Processes that run the schemes of a comparison."""
-
-    task: Task
-    named: Mapping[str, Arm | Centralised]
-    jobs: int
-    options: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        self.token = secrets.token_hex(8)
-        self.told: set[tuple[str, str]] = set()
-
-    def rehearse(self, units: Sequence[tuple[str, int]]) -> None:
-        """One round of every scheme with one step of training, with the first seed it lacks.
-
-        A setting that does not fit the federation shows now, not when others have trained.
-        """
-        work = replace(self.options.get("work") or LocalWork(), steps=1, epochs=None)
-        options = {**self.options, "progress": None, "work": work}
-        if isinstance(self.task, LearningTask):
-            options["evaluate_on"] = 1  # how good the model is does not matter yet
-        first = dict(reversed(units))
-        calls = (
-            self._call(label, seed, 1, None, options) for label, seed in reversed(first.items())
-        )
-        for _ in self._each(calls):
-            pass  # its warnings come again in the run
-
-    def _call(
-        self, label: str, seed: int, rounds: int, place: Path | None, options: Mapping[str, Any]
-    ) -> Any:
-        """One run, for a worker; it may have been started in another directory than this."""
-        arm, place = self.named[label], None if place is None else place.absolute()
-        return joblib.delayed(_unit)(
-            self.token, self.task, label, arm, rounds, seed, place, options
-        )
-
-    def run(
-        self, units: Sequence[tuple[str, int]], rounds: int, place: Path | None, notes: Path | None
-    ) -> Iterator[Trace]:
-        """The runs as they are finished; a warning is passed on once for every scheme."""
-        calls = (
-            self._call(
-                label, seed, rounds, place, {**_noted(notes, label, seed, rounds), **self.options}
-            )
-            for label, seed in units
-        )
-        for trace, heard in self._each(calls):
-            for line, text in heard.items():
-                self._pass_on(trace.label, line, text)
-            yield trace
-
-    def _each(self, calls: Iterator[Any]) -> Iterator[tuple[Trace, dict[str, str]]]:
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            yield from joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")(calls)
-
-    def _pass_on(self, label: str, line: str, text: str) -> None:
-        if (label, line) not in self.told:
-            self.told.add((label, line))
-            named = text.startswith(self.named[label].name)
-            said = text if named else f"{label}: {text}"
-            warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
-
-
-def _noted(notes: Path | None, label: str, seed: int, rounds: int) -> dict[str, Any]:
-    if notes is None:
-        return {}
-    path = run_file(notes.absolute(), label, seed).with_suffix(".json")
-    return {"progress": ProgressFile(path, label, seed, rounds)}
-
-
-_TASKS: dict[str, Task] = {}
-"""In a worker: the task of the running comparison, so that what it caches is built once."""
-
-
-def _unit(
-    token: str,
-    task: Task,
-    label: str,
-    arm: Arm | Centralised,
-    rounds: int,
-    seed: int,
-    place: Path | None,
-    options: Mapping[str, Any],
-) -> tuple[Trace, dict[str, str]]:
-    """One run in a worker, and our warnings in it: one from each line, whatever its numbers."""
-    if token not in _TASKS:
-        _TASKS.clear()
-        _TASKS[token] = task
-    heard: dict[str, str] = {}
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def keep(
-            message: Any,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            *rest: Any,
-            **how: Any,
-        ) -> None:
-            if issubclass(category, FedcohortWarning):
-                heard.setdefault(f"{filename}:{lineno}", str(message))
-            else:
-                show(message, category, filename, lineno, *rest, **how)
-
-        warnings.simplefilter("always", FedcohortWarning)
-        warnings.showwarning = keep
-        facts = {"label": label}
-        trace = arm.run(_TASKS[token], rounds=rounds, seed=seed, settings=facts, **options)
-    if place is not None:
-        trace.save(run_file(place, label, seed))
-    return trace, heard
-
-
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
     if is_whole(seeds):
         if not 1 <= seeds <= SEEDS_LIMIT:  # type: ignore[operator]
@@ -370,8 +298,3 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     if not listed or len(set(listed)) < len(listed):
         raise BadParameter("seeds", "compare", "distinct seeds", seeds)
     return listed
-
-
-def _already_there(place: Path, units: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Trace]:
-    paths = {unit: run_file(place, *unit) for unit in units}
-    return {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}

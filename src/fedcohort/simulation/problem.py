@@ -14,22 +14,72 @@ from fedcohort import data as data_sets
 from fedcohort.core.federation import importance_of
 from fedcohort.core.registry import Prepared
 from fedcohort.core.streams import stream
-from fedcohort.data.partition import PARTITIONS
+from fedcohort.data.partition import PARTITIONS, Partition
 from fedcohort.learning import Task
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.validation import hold_out
 
-__all__ = ["MODELS", "OTHERWISE", "Problem"]
+__all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem"]
 
 OTHERWISE = "one-class-per-client:n=50,per_client=25"
 """How data that is no federation of its own is divided, unless it is said."""
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """A problem whose data are in memory; every seed divides them anew."""
+
+    dataset: data_sets.Dataset
+    divide: Prepared
+    model: Prepared
+    importance: str | ArrayLike
+    validation: float | None = None
+
+    def division(self, seed: int) -> Partition:
+        """Who holds what."""
+        divided: Partition = self.divide(
+            y=self.dataset.y_train,
+            rng=stream(seed, "partition"),
+            groups=self.dataset.groups_train,
+            groups_test=self.dataset.groups_test,
+        )
+        return divided
+
+    def task(self, seed: int) -> Task:
+        """The task of one division."""
+        dataset, division = self.dataset, self.division(seed)
+        if self.validation is not None:
+            dataset, division = _validated(dataset, division, self.validation, seed)
+        wanted = importance_of(self.importance, division.sizes)
+        given = {} if wanted is None else {"importance": wanted}
+        made: Task = self.model(dataset, division, **given)
+        if division.names:
+            made.ids = division.names
+        return made
+
+
+def _validated(
+    dataset: data_sets.Dataset, division: Partition, share: float, seed: int
+) -> tuple[data_sets.Dataset, Partition]:
+    """What clients set aside, in their order, instead of the test set."""
+    kept, aside = hold_out(division.clients, dataset.y_train, share, seed)
+    held = np.concatenate(aside)
+    own = None
+    if division.test is not None:
+        own = tuple(np.split(np.arange(len(held)), np.cumsum([len(a) for a in aside])[:-1]))
+    x, y = dataset.x_train[held], dataset.y_train[held]
+    return (
+        replace(dataset, x_test=x, y_test=y, groups_test=None),
+        replace(division, clients=tuple(kept), test=own, tested=None),
+    )
+
+
+@dataclass(frozen=True)
 class Problem:
     """What a comparison trains on; `task` builds it.
 
-    The division is drawn from its own seed, so that all runs of a comparison share it.
+    The division is drawn from its own seed, so that all runs of a comparison share it, or, with
+    ``compare(problem, ..., partitions=5)``, the runs on each of the divisions from this seed on.
 
     Parameters
     ----------
@@ -76,43 +126,17 @@ class Problem:
     def _load(self) -> data_sets.Dataset:
         return data_sets.load(self.data, **self.data_options)
 
-    def task(self) -> Task:
-        """Load, divide and set up the model."""
+    def loaded(self) -> Loaded:
+        """The data, read once, and the parts that divide and learn it."""
         if self.partition is not None:
             self._parts()  # a wrong word shows before data are read
         dataset = self._load()
         self.__dict__["_default"] = "natural" if dataset.natural else OTHERWISE
-        divide, model = self._parts()
-        division = divide(
-            y=dataset.y_train,
-            rng=stream(self.partition_seed, "partition"),
-            groups=dataset.groups_train,
-            groups_test=dataset.groups_test,
-        )
-        if self.validation is not None:
-            dataset, division = self._validated(dataset, division)
-        wanted = importance_of(self.importance, division.sizes)
-        given = {} if wanted is None else {"importance": wanted}
-        made: Task = model(dataset, division, **given)
-        if division.names:
-            made.ids = division.names
-        return made
+        return Loaded(dataset, *self._parts(), self.importance, self.validation)
 
-    def _validated(
-        self, dataset: data_sets.Dataset, division: data_sets.Partition
-    ) -> tuple[data_sets.Dataset, data_sets.Partition]:
-        """What clients set aside, in their order, instead of the test set."""
-        share: Any = self.validation
-        kept, aside = hold_out(division.clients, dataset.y_train, share, self.partition_seed)
-        held = np.concatenate(aside)
-        own = None
-        if division.test is not None:
-            own = tuple(np.split(np.arange(len(held)), np.cumsum([len(a) for a in aside])[:-1]))
-        x, y = dataset.x_train[held], dataset.y_train[held]
-        return (
-            replace(dataset, x_test=x, y_test=y, groups_test=None),
-            replace(division, clients=tuple(kept), test=own, tested=None),
-        )
+    def task(self) -> Task:
+        """Load, divide and set up the model."""
+        return self.loaded().task(self.partition_seed)
 
     def settings(self) -> dict[str, Any]:
         """In plain values, to be kept with the runs; parts by their words, with all settings."""

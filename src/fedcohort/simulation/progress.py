@@ -21,6 +21,7 @@ class RunProgress:
     rounds: int
     accuracy: float | None
     """The latest; None where the task has none."""
+    partition: int = 0
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,12 @@ class ProgressFile:
     label: str
     seed: int
     rounds: int
+    partition: int = 0
 
     def __call__(self, done: int, accuracy: float) -> None:
         """Replace the file: a reader sees the old one or the new one, never half of one."""
         known = accuracy if accuracy == accuracy else None
-        note = RunProgress(self.label, self.seed, done, self.rounds, known)
+        note = RunProgress(self.label, self.seed, done, self.rounds, known, self.partition)
         # Nobody reads any more, or the disk is full: no reason to stop a run.
         with contextlib.suppress(OSError), replacing(self.path, durable=False) as file:
             file.write(json.dumps(asdict(note)).encode())

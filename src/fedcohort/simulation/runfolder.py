@@ -20,14 +20,33 @@ LOCK = ".lock"
 BUSY = ".busy"
 """Held, where the system has no file locks, by being there."""
 FINGERPRINT = "fingerprint"
+DIVISIONS = "fingerprints"
+"""The setting that holds the fingerprints of further divisions, by number."""
 CODE = "code"
-MAY_DIFFER = {"schemes", "seeds", "command", "target", CODE}
-"""Schemes and seeds may be added; command and target decide no run."""
+PARTITIONS = "partitions"
+MAY_DIFFER = {"schemes", "seeds", PARTITIONS, "command", "target", CODE, DIVISIONS}
+"""Schemes, seeds and partitions may be added; command and target decide no run."""
 
 
-def run_file(place: Path, label: str, seed: int) -> Path:
-    """Where one run is kept."""
-    return place / f"{file_name(label)}--seed-{seed}.npz"
+def run_file(place: Path, label: str, seed: int, partition: int | None = None) -> Path:
+    """Where one run is kept; the first division of a folder has no number in its files."""
+    where = "" if partition is None else f"--partition-{partition}"
+    return place / f"{file_name(label)}{where}--seed-{seed}.npz"
+
+
+def base_of(settings: Mapping[str, Any]) -> int:
+    """The division whose files have no number: that of the problem's own seed."""
+    problem = settings.get("problem")
+    return int(problem.get("partition_seed", 0)) if isinstance(problem, Mapping) else 0
+
+
+def noted(fingerprints: Mapping[int, str], base: int) -> dict[str, Any]:
+    """Fingerprints of divisions, as the settings of a folder hold them."""
+    others = {str(number): each for number, each in fingerprints.items() if number != base}
+    return {
+        **({FINGERPRINT: fingerprints[base]} if base in fingerprints else {}),
+        **({DIVISIONS: others} if others else {}),
+    }
 
 
 def code_of(part: object) -> str | None:
@@ -56,16 +75,23 @@ def agreed(place: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     if not any(place.glob("*.npz")):
         return kept
     old = read_settings(place)
-    have = {
-        label: scheme
-        for label, scheme in old["schemes"].items()
-        if any(run_file(place, label, seed).is_file() for seed in old["seeds"])
-    }
+    have = {label: s for label, s in old["schemes"].items() if _has_run(place, old, label)}
     _same_or_refuse(place, old, have, kept)
     kept["schemes"] = {**have, **kept["schemes"]}
-    kept[CODE] = {**old.get(CODE, {}), **kept.get(CODE, {})}
-    kept["seeds"] = sorted({*old["seeds"], *kept["seeds"]})
+    for key in (CODE, DIVISIONS):
+        kept[key] = {**old.get(key, {}), **kept.get(key, {})}
+    for key in ("seeds", PARTITIONS):
+        kept[key] = sorted({*old[key], *kept.get(key, [])})
     return kept
+
+
+def _has_run(place: Path, settings: Mapping[str, Any], label: str) -> bool:
+    base = base_of(settings)
+    return any(
+        run_file(place, label, seed, None if number == base else number).is_file()
+        for number in settings[PARTITIONS]
+        for seed in settings["seeds"]
+    )
 
 
 def read_settings(place: Path) -> dict[str, Any]:
@@ -75,7 +101,8 @@ def read_settings(place: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict) and isinstance(found["schemes"], dict):
             options = renamed_keys(found.get("options", {}))
-            return {"seeds": [], **found, **({"options": options} if options else {})}
+            common = {"seeds": [], PARTITIONS: [base_of(found)]}  # not in all older versions
+            return {**common, **found, **({"options": options} if options else {})}
     except (ValueError, KeyError, AttributeError):  # no JSON, no text, or of something else
         pass
     raise BadCheckpoint(f"'{path}' is damaged; take another folder, or delete '{place}'.")
@@ -134,14 +161,21 @@ def _same_or_refuse(
                 f"The code of {label} has changed since its runs in the run folder '{place}'; take "
                 "another folder, or delete it."
             )
-    if FINGERPRINT not in old and "problem" in old:
+    held, given = _data(old), _data(new)
+    if not held and "problem" in old:
         return  # an older version noted the data in words only
-    if old.get(FINGERPRINT) != new.get(FINGERPRINT):
-        why = "of another task" if FINGERPRINT in old else "without a note of their data"
+    if not held or any(held[number] != given[number] for number in held.keys() & given.keys()):
+        why = "of another task" if held else "without a note of their data"
         raise BadInput(
             f"The run folder '{place}' holds runs {why} (clients, data or model differ from those "
             "given now, or may); take another folder, or delete it."
         )
+
+
+def _data(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The fingerprint of every division that is noted."""
+    first = {str(base_of(settings)): settings[FINGERPRINT]} if FINGERPRINT in settings else {}
+    return {**first, **settings.get(DIVISIONS, {})}
 
 
 def _edited(old: Mapping[str, Any], new: Mapping[str, Any], label: str) -> bool:

@@ -1,0 +1,155 @@
+"""Processes that run the schemes of a comparison, one run at a time each."""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+
+from fedcohort.core.errors import FedcohortWarning
+from fedcohort.learning import LearningTask, Task
+from fedcohort.learning.work import LocalWork
+from fedcohort.simulation.arms import Arm
+from fedcohort.simulation.centralised import Centralised
+from fedcohort.simulation.divisions import Divisions
+from fedcohort.simulation.progress import ProgressFile
+from fedcohort.simulation.runfolder import run_file
+from fedcohort.trace import Trace
+
+
+class Unit(NamedTuple):
+    """One run: a division of the data, a seed, a scheme."""
+
+    partition: int
+    seed: int
+    label: str
+
+    @classmethod
+    def of(cls, trace: Trace) -> Unit:
+        """That a trace is of."""
+        return cls(trace.partition, trace.seed, trace.label)
+
+
+@dataclass
+class Pool:
+    """Processes for the runs of a comparison."""
+
+    divisions: Divisions
+    named: Mapping[str, Arm | Centralised]
+    jobs: int
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.token = secrets.token_hex(8)
+        self.told: set[tuple[str, str]] = set()
+
+    def rehearse(self, units: Sequence[Unit]) -> None:
+        """One round of every scheme with one step of training, the first that it lacks.
+
+        A setting that does not fit the federation shows now, not when others have trained.
+        """
+        work = replace(self.options.get("work") or LocalWork(), steps=1, epochs=None)
+        options = {**self.options, "progress": None, "work": work}
+        if isinstance(self.divisions.first, LearningTask):
+            options["evaluate_on"] = 1  # how good the model is does not matter yet
+        first = {unit.label: unit for unit in reversed(units)}
+        for _ in self._each(
+            self._call(unit, 1, None, options) for unit in reversed(first.values())
+        ):
+            pass  # its warnings come again in the run
+
+    def run(
+        self, units: Sequence[Unit], rounds: int, place: Path | None, notes: Path | None
+    ) -> Iterator[Trace]:
+        """The runs as they are finished; a warning is passed on once for every scheme."""
+        calls = (
+            self._call(unit, rounds, place, {**self._noted(notes, unit, rounds), **self.options})
+            for unit in units
+        )
+        for trace, heard in self._each(calls):
+            for line, text in heard.items():
+                self._pass_on(trace.label, line, text)
+            yield trace
+
+    def file(self, place: Path, unit: Unit) -> Path:
+        """Where a run is kept."""
+        return run_file(place, unit.label, unit.seed, self.divisions.filed(unit.partition))
+
+    def _call(self, unit: Unit, rounds: int, place: Path | None, options: Mapping[str, Any]) -> Any:
+        """One run, for a worker; it may have been started in another directory than this."""
+        path = None if place is None else self.file(place.absolute(), unit)
+        source = self.divisions.sources[unit.partition]
+        return joblib.delayed(_run)(
+            self.token, source, unit, self.named[unit.label], rounds, path, options
+        )
+
+    def _noted(self, notes: Path | None, unit: Unit, rounds: int) -> dict[str, Any]:
+        if notes is None:
+            return {}
+        path = self.file(notes.absolute(), unit).with_suffix(".json")
+        return {"progress": ProgressFile(path, unit.label, unit.seed, rounds, unit.partition)}
+
+    def _each(self, calls: Iterator[Any]) -> Iterator[tuple[Trace, dict[str, str]]]:
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            yield from joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")(calls)
+
+    def _pass_on(self, label: str, line: str, text: str) -> None:
+        if (label, line) not in self.told:
+            self.told.add((label, line))
+            named = text.startswith(self.named[label].name)
+            said = text if named else f"{label}: {text}"
+            warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
+
+
+_TASKS: dict[tuple[str, int], Task] = {}
+"""In a worker: the task that it works on, so that what it caches is built once."""
+
+
+def _task(token: str, partition: int, source: Callable[[], Task]) -> Task:
+    """The task of a division; that of the last one is let go first."""
+    if (token, partition) not in _TASKS:
+        _TASKS.clear()
+        _TASKS[token, partition] = source()
+    return _TASKS[token, partition]
+
+
+def _run(
+    token: str,
+    source: Callable[[], Task],
+    unit: Unit,
+    arm: Arm | Centralised,
+    rounds: int,
+    path: Path | None,
+    options: Mapping[str, Any],
+) -> tuple[Trace, dict[str, str]]:
+    """One run in a worker, and our warnings in it: one from each line, whatever its numbers."""
+    heard: dict[str, str] = {}
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def keep(
+            message: Any,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            *rest: Any,
+            **how: Any,
+        ) -> None:
+            if issubclass(category, FedcohortWarning):
+                heard.setdefault(f"{filename}:{lineno}", str(message))
+            else:
+                show(message, category, filename, lineno, *rest, **how)
+
+        warnings.simplefilter("always", FedcohortWarning)
+        warnings.showwarning = keep
+        task = _task(token, unit.partition, source)
+        facts = {"label": unit.label, "partition": unit.partition}
+        trace = arm.run(task, rounds=rounds, seed=unit.seed, settings=facts, **options)
+    if path is not None:
+        trace.save(path)
+    return trace, heard
