@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, compare, scheme, simulate
-from fedcohort.core.errors import BadInput, FedcohortError
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.report.combine import APART, combined
 from fedcohort.server import Adam
 from fedcohort.simulation import Arm, Comparison, Quadratic
@@ -90,3 +90,55 @@ def test_folders_that_differ_in_parts_of_arms_alone_are_ranked_together(tmp_path
     c = run(["md:m=3"], tmp_path / "c", algorithm="fedprox:mu=0.1")
     assert APART not in combined([a, b]).settings
     assert APART in combined([b, c]).settings
+
+
+def test_local_work_of_its_own() -> None:
+    out = run(["md:m=3", "md:m=3+work:lr=0.5", "md:m=3+work:epochs=1,batch=2"], seeds=[7])
+    assert out.labels == ("md", "md+work lr=0.5", "md+work epochs=1 batch=2")
+    works = [WORK, LocalWork(steps=2, batch=None, lr=0.5), LocalWork(epochs=1, batch=2, lr=0.1)]
+    for trace, work in zip(out.traces, works, strict=True):
+        alone = simulate(TASK, "md:m=3", rounds=4, seed=7, work=work)
+        np.testing.assert_array_equal(trace.model, alone.model)
+        assert trace.settings["work"] == alone.settings["work"]
+    assert len({trace.model.tobytes() for trace in out.traces}) == 3
+
+
+def test_work_reads_back_and_is_checked() -> None:
+    own = Arm("md", work={"schedule": "step:every=150,factor=0.5", "lr": 0.1, "batch": None})
+    assert arm(own.word) == own
+    both = Arm("md:m=3", algorithm="sgd", optimiser="sgd:eta_g=0.5", work={"lr": 0.1})
+    assert both.word.startswith("md:m=3+algorithm=sgd+optimiser=sgd:eta_g=0.5")
+    assert arm(both.word) == both
+    assert arm("md+work:lr=0.1") == Arm("md", work={"lr": 0.1}) == Arm("md", work="work:lr=0.1")
+    with pytest.raises(
+        UnknownName, match=r"no setting of 'work' named 'bach'. Did you mean 'batch'"
+    ):
+        arm("md+work:bach=1")
+    with pytest.raises(BadParameter, match="'lr' parameter of LocalWork must be a finite number"):
+        arm("md+work:lr=-1")
+    with pytest.raises(BadInput, match="'work' needs a setting, as in work:lr"):
+        arm("md+work")
+    with pytest.raises(BadInput, match="two parts that are works"):
+        arm("md+work:lr=0.1+work:batch=2")
+
+
+def test_arms_with_work_of_their_own_are_combined_with_what_the_others_do(tmp_path: Path) -> None:
+    one = run(["md:m=3", "uniform:m=3+work:lr=0.5"], tmp_path / "a")
+    two = run(["uniform:m=3"], tmp_path / "b")
+    assert APART not in combined([one, two]).settings
+    other = run(["full"], tmp_path / "c", work=LocalWork(steps=2, batch=None, lr=0.3))
+    assert APART in combined([one, other]).settings
+
+
+def test_a_part_of_ones_own_goes_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "halved_of_mine.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "from fedcohort.server import Optimiser\n\n\n@dataclass(frozen=True)\n"
+        "class Halved(Optimiser):\n    name: ClassVar[str] = 'halved-of-mine'\n"
+        "    by: int = 2\n\n    def step(self, state, theta, update):\n"
+        "        return state, theta + update / self.by\n"
+    )
+    own = arm(f"md+optimiser={file}:by=3")
+    assert own.word == f"md:m=10+optimiser={file}:by=3"
+    assert arm(own.word) == own

@@ -5,7 +5,8 @@
     FedcohortError
     ├── BadParameter (ValueError)      a setting is outside its range
     ├── BadInput (ValueError)          an array, file or answer is malformed
-    │   └── NotOffered (AttributeError)  a client does not have what a signal needs
+    │   ├── NotOffered (AttributeError)  a client does not have what a signal needs
+    │   └── Diverged                   training left the finite numbers
     ├── UnknownName (LookupError)      no scheme, signal, data set ... of that name
     ├── UndeclaredSignal               a scheme asks for what it did not declare
     ├── CannotAsk                      a scheme must ask, and nobody can answer
@@ -104,6 +105,10 @@ class NotOffered(BadInput, AttributeError):
 
     def __repr__(self) -> str:  # as a server quotes it
         return f'NotOffered("{self}")'
+
+
+class Diverged(BadInput):
+    """Training left the finite numbers: its step size is too large."""
 
 
 class UnknownName(FedcohortError, LookupError):

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, Diverged
 from fedcohort.core.fingerprint import Digest, attributes
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.batches import participants
@@ -234,7 +234,7 @@ class Task(ABC):
                 "instead."
             )
         if not np.isfinite(thetas).all():
-            raise BadInput(
+            raise Diverged(
                 f"A model of the task {self.name!r} must be finite. Got NaN or infinity instead: "
                 "training diverged; lower the step size 'lr'."
             )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fedcohort.algorithms import ALGORITHMS, Algorithm
@@ -13,7 +14,7 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Scheme
-from fedcohort.learning import Task
+from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server.aggregators import AGGREGATORS
@@ -21,6 +22,7 @@ from fedcohort.server.guards import Guard
 from fedcohort.server.optimisers import OPTIMISERS
 from fedcohort.server.state import Setup
 from fedcohort.simulation.engine import simulate
+from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.runfolder import code_of
 from fedcohort.trace import Trace
 
@@ -34,28 +36,31 @@ _PLUS = re.compile(r"\+(?=[A-Za-z./])")  # in 1e+5 a digit follows
 
 @dataclass(frozen=True)
 class Arm:
-    """A scheme with a local algorithm, an optimiser or an aggregator of its own.
+    """A scheme with a local algorithm, an optimiser, an aggregator or local work of its own.
 
-    What is None is as in the rest of the comparison. In a word, parts are joined by ``+``.
+    What is None is as in the rest of the comparison, and so are the settings of `LocalWork` that
+    ``work`` does not name. In a word, parts are joined by ``+``.
 
-    >>> Arm("md", optimiser="adam:eta_g=0.01").label
-    'md+adam'
+    >>> Arm("md", optimiser="adam:eta_g=0.01", work={"lr": 0.1}).label
+    'md+adam+work'
     """
 
     scheme: Scheme[Any] | str
     algorithm: Algorithm | str | None = None
     optimiser: Optimiser | str | None = None
     aggregator: Aggregator | str | None = None
+    work: OwnWork | Mapping[str, Any] | str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scheme", as_scheme(self.scheme))
         for name, given in self.options.items():
-            object.__setattr__(self, name, _KINDS[name].build(given))
+            build = OwnWork.of if name == OwnWork.name else _KINDS[name].build
+            object.__setattr__(self, name, build(given))
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is its own, as `simulate` takes it."""
-        own = {name: getattr(self, name) for name in _KINDS}
+        """What is its own, by kind."""
+        own = {name: getattr(self, name) for name in (*_KINDS, OwnWork.name)}
         return {name: part for name, part in own.items() if part is not None}
 
     @property
@@ -72,6 +77,19 @@ class Arm:
     def label(self) -> str:
         """The names of its parts."""
         return "+".join(part.name for part in self.parts)
+
+    @property
+    def word(self) -> str:
+        """What is typed for it; `arm` reads it back to an equal one."""
+        words = [_typed(self.scheme, SCHEMES)]
+        for kind, part in self.options.items():
+            if kind in _KINDS:
+                word = _typed(part, _KINDS[kind])
+                alone = sum(_head(word) in parts for parts in _KINDS.values()) == 1
+                words.append(word if alone else f"{kind}={word}")
+            else:
+                words.append(part.spec)
+        return "+".join(words)
 
     @property
     def code(self) -> str | None:
@@ -94,6 +112,8 @@ class Arm:
         own = self.options
         if own:
             options["settings"] = {**(options.get("settings") or {}), OWN: sorted(own)}
+        if isinstance(self.work, OwnWork):
+            own["work"] = self.work.over(options.get("work") or LocalWork())
         return simulate(task, self.scheme, **{**options, **own})
 
     def __str__(self) -> str:
@@ -104,7 +124,7 @@ Which: TypeAlias = str | Scheme[Any] | Arm
 
 
 def arm(which: Which, otherwise: Mapping[str, Any] | None = None) -> Arm:
-    """An arm, given itself, as a scheme, or by a word such as ``md+scaffold``.
+    """An arm, given itself, as a scheme, or by a word such as ``md+scaffold+work:lr=0.1``.
 
     A name that several kinds have says its kind: ``md+optimiser=sgd:eta_g=0.5``. ``otherwise``
     holds for a scheme that has such a setting and is not told another value.
@@ -119,7 +139,7 @@ def arm(which: Which, otherwise: Mapping[str, Any] | None = None) -> Arm:
     first, *others = _words(which)
     own: dict[str, Any] = {}
     for word in others:
-        kind, word = _kind(word, which)
+        kind, word = _kind(word, which) if _head(word) != OwnWork.name else (OwnWork.name, word)
         if kind in own:
             raise BadInput(f"'{which}' has two parts that are {kind}s; an arm has one of a kind.")
         own[kind] = word
@@ -144,7 +164,7 @@ def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str
             label += "".join(
                 f" {name[-1]}={value}"
                 for name, value in _settings(each)
-                if len({other[name] for other in like}) > 1
+                if len({other.get(name) for other in like}) > 1
             )
         if label in out:
             raise BadInput(f"The scheme '{label}' is named twice with the same parameters.")
@@ -154,8 +174,8 @@ def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str
 
 def _settings(arm: Arm) -> Iterator[tuple[tuple[str, str], Any]]:
     for part in arm.parts:
-        for field in fields(part):
-            yield (part.name, field.name), getattr(part, field.name)
+        for name, value in part.parameters.items():
+            yield (part.name, name), value
 
 
 def _words(text: str) -> list[str]:
@@ -168,9 +188,19 @@ def _words(text: str) -> list[str]:
     return [*found, text[start:]]
 
 
+def _typed(part: Any, kind: Kind[Any]) -> str:
+    """The word of a part; one that is in no package goes by its file."""
+    name, colon, settings = part.spec.partition(":")
+    return f"{name if name in kind else inspect.getfile(type(part))}{colon}{settings}"
+
+
+def _head(word: str) -> str:
+    return word.partition(":")[0]
+
+
 def _kind(word: str, whole: str) -> tuple[str, str]:
     """Which kind of part a word names, and the word."""
-    head = word.partition(":")[0]
+    head = _head(word)
     kind, equals, _ = head.partition("=")
     if equals:
         if kind not in _KINDS:

@@ -13,7 +13,7 @@ from fedcohort.algorithms import Algorithm, Vectors
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, Diverged
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import successor
@@ -202,7 +202,7 @@ class SimulatedCarrier(Carrier):
             )
             updates, counted, payloads = clients.reports(part)
             if not all(np.isfinite(rows).all() for rows in (updates, *payloads.values())):
-                raise BadInput(
+                raise Diverged(
                     f"Training diverged in round {clients.round} ({self.scheme.name}): an update "
                     "is not finite. Lower 'lr' or 'eta_g'."
                 )
