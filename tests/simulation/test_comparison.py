@@ -15,6 +15,7 @@ from fedcohort.core.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,
+    Diverged,
     FedcohortError,
     InUse,
     UnknownName,
@@ -361,3 +362,14 @@ def test_the_settings_of_a_folder_are_replaced_as_a_whole(
     with pytest.raises(OSError, match="no space"):
         run(tmp_path / "a", seeds=3)
     assert (tmp_path / "a" / "settings.json").read_text() == before
+
+
+def test_a_run_that_diverges_ends_the_comparison_or_is_told(tmp_path: Path) -> None:
+    arms = {"calm": "md:m=3", "wild": "md:m=3+work:lr=1e160,steps=3"}
+    with pytest.raises(Diverged, match="Training diverged in round"):
+        run(tmp_path / "a", arms, rounds=5)
+    heard: list[tuple[int, int, str]] = []
+    out = run(tmp_path / "b", arms, diverged=lambda unit, error: heard.append(unit))
+    assert sorted(heard) == [(0, 0, "wild"), (0, 1, "wild")]
+    assert out.labels == ("calm",)
+    assert len(out.traces) == 2

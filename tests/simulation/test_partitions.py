@@ -13,7 +13,7 @@ import pytest
 from fedcohort import Comparison, LocalWork, Problem, compare, scheme
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.simulation import Quadratic
-from fedcohort.simulation.divisions import divisions
+from fedcohort.simulation.divisions import divisions, task_of
 from fedcohort.simulation.workers import Unit
 
 PROBLEM = Problem("digits", "dirichlet-per-class:n=6,alpha=0.5", partition_seed=2)
@@ -143,6 +143,6 @@ def test_a_division_that_no_seed_changes_is_one(tmp_path: Path) -> None:
 
 def test_workers_build_the_task_of_a_division_when_they_come_to_it() -> None:
     several = divisions(PROBLEM, 3)
-    assert not any(hasattr(source, "made") for source in several.sources.values())
+    assert len(set(map(id, several.sources.values()))) == 1  # the data, once
     one = divisions(PROBLEM)
-    assert one.sources[2]().fingerprint() == several.sources[2]().fingerprint()
+    assert task_of(one.sources[2], 2).fingerprint() == task_of(several.sources[2], 2).fingerprint()

@@ -22,6 +22,7 @@ from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
+from fedcohort.simulation.processes import Processes
 from fedcohort.simulation.runfolder import (
     CODE,
     PARTITIONS,
@@ -33,7 +34,7 @@ from fedcohort.simulation.runfolder import (
     noted,
     read_settings,
 )
-from fedcohort.simulation.workers import Pool, Unit
+from fedcohort.simulation.workers import Lost, Pool, Unit
 from fedcohort.trace import Trace
 
 STATE = "state"
@@ -165,6 +166,7 @@ def compare(
     folder: str | Path | None = None,
     jobs: int = -1,
     finished: Finished | None = None,
+    diverged: Lost | None = None,
     centralised: int | None = None,
     notes: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -204,6 +206,9 @@ def compare(
         Processes; -1 for all cores. Each uses one BLAS thread.
     finished
         Called after every run.
+    diverged
+        Called with every run that left the finite numbers, as ``(partition, seed, label)``, and
+        with the error; the others go on. Without it such a run ends the comparison.
     centralised
         Train on all data in one place as well, on so many samples a round: an upper line.
     notes
@@ -215,6 +220,7 @@ def compare(
     check_rounds("rounds", rounds)
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
+    executor = Processes(jobs)
     options = _built(options)
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
@@ -234,7 +240,7 @@ def compare(
     units = [
         Unit(number, seed, label) for number in over.numbers for seed in chosen for label in named
     ]
-    pool = Pool(over, named, jobs, options)
+    pool = Pool(over, named, executor, options, diverged)
     place = None if folder is None else Path(folder)
     done: dict[Unit, Trace] = {}
     if place is not None:

@@ -19,25 +19,8 @@ LIMIT = 10_000
 """So many divisions a comparison may have."""
 
 
-@dataclass(frozen=True)
-class Ready:
-    """A task that is there already."""
-
-    made: Task
-
-    def __call__(self) -> Task:
-        return self.made
-
-
-@dataclass(frozen=True)
-class Later:
-    """A task that a worker builds when it comes to its division: the data are sent, not it."""
-
-    loaded: Loaded
-    seed: int
-
-    def __call__(self) -> Task:
-        return self.loaded.task(self.seed)
+Source: TypeAlias = Task | Loaded
+"""A task that is there already, or the data that a worker builds it from when it comes to it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +30,7 @@ class Divisions:
     Parameters
     ----------
     sources
-        Each builds its task; it can be sent to another process.
+        What the task of each is, or is built from; it is sent to where the runs are.
     base
         The division whose runs are filed without its number, as if it were the only one.
     first
@@ -58,7 +41,7 @@ class Divisions:
         To be kept with the runs.
     """
 
-    sources: Mapping[int, Callable[[], Task]]
+    sources: Mapping[int, Source]
     base: int
     first: Task
     fingerprints: Callable[[], dict[int, str]]
@@ -106,8 +89,12 @@ def divisions(given: Given, partitions: int | Sequence[int] | None = None) -> Di
     def fingerprints() -> dict[int, str]:
         return {number: task.fingerprint() for number, task in tasks.items()}
 
-    ready = {number: Ready(task) for number, task in tasks.items()}
-    return Divisions(ready, 0, first, fingerprints, {})
+    return Divisions(tasks, 0, first, fingerprints, {})
+
+
+def task_of(source: Source, number: int) -> Task:
+    """The task of a division."""
+    return source.task(number) if isinstance(source, Loaded) else source
 
 
 def _own(given: Task | Sequence[Task] | Mapping[int, Task]) -> dict[int, Task]:
@@ -130,9 +117,9 @@ def _of_problem(problem: Problem, seeds: Sequence[int]) -> Divisions:
     """
     loaded, base = problem.loaded(), problem.partition_seed
     first = loaded.task(base)
-    sources: dict[int, Callable[[], Task]] = {seed: Later(loaded, seed) for seed in seeds}
+    sources: dict[int, Source] = dict.fromkeys(seeds, loaded)
     if list(seeds) == [base]:
-        sources = {base: Ready(first)}
+        sources = {base: first}
     if len(seeds) > 1:
         _refuse_one_for_all(loaded, seeds)
     told = {"problem": problem.settings()}

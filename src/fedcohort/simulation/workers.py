@@ -1,4 +1,4 @@
-"""Processes that run the schemes of a comparison, one run at a time each."""
+"""The runs of a comparison, given to whoever computes them, one at a time each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
-
-from fedcohort.core.errors import FedcohortWarning
+from fedcohort.core.errors import Diverged, FedcohortWarning
 from fedcohort.learning import LearningTask, Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
-from fedcohort.simulation.divisions import Divisions
+from fedcohort.simulation.divisions import Divisions, Source, task_of
+from fedcohort.simulation.processes import Executor
 from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import run_file
 from fedcohort.trace import Trace
@@ -35,14 +34,20 @@ class Unit(NamedTuple):
         return cls(trace.partition, trace.seed, trace.label)
 
 
+Lost = Callable[[Unit, Diverged], None]
+"""Hears of every run that diverged."""
+
+
 @dataclass
 class Pool:
-    """Processes for the runs of a comparison."""
+    """The runs of a comparison, and who computes them."""
 
     divisions: Divisions
     named: Mapping[str, Arm | Centralised]
-    jobs: int
+    executor: Executor
     options: Mapping[str, Any]
+    lost: Lost | None = None
+    """None if a run that diverges ends the comparison."""
 
     def __post_init__(self) -> None:
         self.token = secrets.token_hex(8)
@@ -58,10 +63,10 @@ class Pool:
         if isinstance(self.divisions.first, LearningTask):
             options["evaluate_on"] = 1  # how good the model is does not matter yet
         first = {unit.label: unit for unit in reversed(units)}
-        for _ in self._each(
-            self._call(unit, 1, None, options) for unit in reversed(first.values())
-        ):
-            pass  # its warnings come again in the run
+        calls = (self._call(unit, 1, None, options) for unit in reversed(first.values()))
+        for _, found, _ in self.executor.each(_run, calls):  # its warnings come again in the run
+            if isinstance(found, Diverged) and self.lost is None:
+                raise found
 
     def run(
         self, units: Sequence[Unit], rounds: int, place: Path | None, notes: Path | None
@@ -71,32 +76,37 @@ class Pool:
             self._call(unit, rounds, place, {**self._noted(notes, unit, rounds), **self.options})
             for unit in units
         )
-        for trace, heard in self._each(calls):
+        for unit, found, heard in self.executor.each(_run, calls):
             for line, text in heard.items():
-                self._pass_on(trace.label, line, text)
-            yield trace
+                self._pass_on(unit.label, line, text)
+            if not isinstance(found, Diverged):
+                if place is not None and not self.executor.local:
+                    found.save(self.file(place, unit))
+                yield found
+            elif self.lost is None:
+                raise found
+            else:
+                self.lost(unit, found)
 
     def file(self, place: Path, unit: Unit) -> Path:
         """Where a run is kept."""
         return run_file(place, unit.label, unit.seed, self.divisions.filed(unit.partition))
 
-    def _call(self, unit: Unit, rounds: int, place: Path | None, options: Mapping[str, Any]) -> Any:
+    def _call(
+        self, unit: Unit, rounds: int, place: Path | None, options: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
         """One run, for a worker; it may have been started in another directory than this."""
-        path = None if place is None else self.file(place.absolute(), unit)
+        path = None
+        if place is not None and self.executor.local:
+            path = self.file(place.absolute(), unit)
         source = self.divisions.sources[unit.partition]
-        return joblib.delayed(_run)(
-            self.token, source, unit, self.named[unit.label], rounds, path, options
-        )
+        return source, self.token, unit, self.named[unit.label], rounds, path, options
 
     def _noted(self, notes: Path | None, unit: Unit, rounds: int) -> dict[str, Any]:
-        if notes is None:
+        if notes is None or not self.executor.local:
             return {}
         path = self.file(notes.absolute(), unit).with_suffix(".json")
         return {"progress": ProgressFile(path, unit.label, unit.seed, rounds, unit.partition)}
-
-    def _each(self, calls: Iterator[Any]) -> Iterator[tuple[Trace, dict[str, str]]]:
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            yield from joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")(calls)
 
     def _pass_on(self, label: str, line: str, text: str) -> None:
         if (label, line) not in self.told:
@@ -110,23 +120,23 @@ _TASKS: dict[tuple[str, int], Task] = {}
 """In a worker: the task that it works on, so that what it caches is built once."""
 
 
-def _task(token: str, partition: int, source: Callable[[], Task]) -> Task:
+def _task(token: str, partition: int, source: Source) -> Task:
     """The task of a division; that of the last one is let go first."""
     if (token, partition) not in _TASKS:
         _TASKS.clear()
-        _TASKS[token, partition] = source()
+        _TASKS[token, partition] = task_of(source, partition)
     return _TASKS[token, partition]
 
 
 def _run(
+    source: Source,
     token: str,
-    source: Callable[[], Task],
     unit: Unit,
     arm: Arm | Centralised,
     rounds: int,
     path: Path | None,
     options: Mapping[str, Any],
-) -> tuple[Trace, dict[str, str]]:
+) -> tuple[Unit, Trace | Diverged, dict[str, str]]:
     """One run in a worker, and our warnings in it: one from each line, whatever its numbers."""
     heard: dict[str, str] = {}
     with warnings.catch_warnings():
@@ -149,7 +159,10 @@ def _run(
         warnings.showwarning = keep
         task = _task(token, unit.partition, source)
         facts = {"label": unit.label, "partition": unit.partition}
-        trace = arm.run(task, rounds=rounds, seed=unit.seed, settings=facts, **options)
+        try:
+            trace = arm.run(task, rounds=rounds, seed=unit.seed, settings=facts, **options)
+        except Diverged as error:
+            return unit, error, heard
     if path is not None:
         trace.save(path)
-    return trace, heard
+    return unit, trace, heard
