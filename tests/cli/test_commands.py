@@ -16,6 +16,7 @@ from fedcohort.core.errors import FedcohortWarning
 from fedcohort.recipes import Recipe
 from fedcohort.report.live import Watch
 from fedcohort.schemes import schemes
+from helpers.bibtex import check
 
 
 def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -290,3 +291,16 @@ def test_notes_of_workers_are_notes(
     assert code in (0, None)
     assert said.count("Note: fedsampling: The total is too uncertain") == 1
     assert "FedcohortWarning" not in said
+
+
+def test_everything_with_a_paper_is_in_the_bibliography() -> None:
+    said = fedcohort("schemes", "--cite", "--bibtex").stdout
+    entries = check(said)
+    keys = {key for _, key, _ in entries}
+    assert {"fraboni2021clustered", "karimireddy2020scaffold", "blanchard2017machine"} <= keys
+    for name in schemes():
+        assert re.search(rf"^% scheme {name}\b", said, re.MULTILINE), name
+    for part in ("algorithm feddyn", "aggregator memory", "optimiser yogi"):
+        assert f"% {part}" in said
+    [(kind, key, _)] = check(fedcohort("schemes", "optimal", "--bibtex").stdout)
+    assert (kind, key) == ("article", "chen2022optimal")

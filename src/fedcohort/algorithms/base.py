@@ -34,6 +34,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked
@@ -76,6 +77,8 @@ class Algorithm(Checked, ABC):
 
     Class attributes
     ----------------
+    paper
+        Where it was published, for a bibliography.
     keeps_server
         Vectors (d,) of the server; zero before the first round.
     sends
@@ -93,6 +96,7 @@ class Algorithm(Checked, ABC):
     """
 
     name: ClassVar[str]
+    paper: ClassVar[Citation | None] = None
     keeps_server: ClassVar[tuple[str, ...]] = ()
     sends: ClassVar[tuple[str, ...] | None] = None
     keeps_client: ClassVar[tuple[str, ...]] = ()

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Real
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.work import LocalWork
@@ -50,6 +51,14 @@ class FedDyn(Algorithm):
     alpha: Annotated[float, Real(0, open_low=True)] = 0.1
 
     name: ClassVar[str] = "feddyn"
+    paper: ClassVar[Citation | None] = Citation(
+        "Durmus Alp Emre Acar, Yue Zhao, Ramon Matas~Navarro, Matthew Mattina, Paul N. Whatmough, "
+        "Venkatesh Saligrama",
+        "Federated Learning Based on Dynamic Regularization",
+        "ICLR",
+        2021,
+        "Algorithm 1",
+    )
     keeps_server: ClassVar[tuple[str, ...]] = ("h",)
     sends: ClassVar[tuple[str, ...] | None] = ()
     keeps_client: ClassVar[tuple[str, ...]] = ("g_i",)

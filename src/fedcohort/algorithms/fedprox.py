@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Rows, Vectors
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Real
 from fedcohort.learning.work import LocalWork
 
@@ -28,6 +29,13 @@ class FedProx(Algorithm):
     mu: Annotated[float, Real(0)] = 0.1
 
     name: ClassVar[str] = "fedprox"
+    paper: ClassVar[Citation | None] = Citation(
+        "Tian Li, Anit Kumar Sahu, Manzil Zaheer, Maziar Sanjabi, Ameet Talwalkar, Virginia Smith",
+        "Federated Optimization in Heterogeneous Networks",
+        "MLSys",
+        2020,
+        "equation (2)",
+    )
 
     def rule(self, work: LocalWork, server: Vectors, kept: Rows) -> LocalRule:
         return LocalRule(replace(work, mu=self.mu))

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort.algorithms.base import MODEL, Algorithm, Payload, Rows, Vectors
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.work import LocalWork
@@ -55,6 +56,13 @@ class IFCA(Algorithm):
     spread: Annotated[float, Real(0, open_low=True)] = 0.1
 
     name: ClassVar[str] = "ifca"
+    paper: ClassVar[Citation | None] = Citation(
+        "Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran",
+        "An Efficient Framework for Clustered Federated Learning",
+        "NeurIPS",
+        2020,
+        "Algorithm 1, Section 5",
+    )
     payloads: ClassVar[tuple[Payload, ...]] = (Payload("cluster", "note", length=1),)
     needs_rows: ClassVar[bool] = True
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.work import LocalWork
@@ -43,6 +44,14 @@ class Scaffold(Algorithm):
     option: Annotated[int, Whole(1, 2)] = 2
 
     name: ClassVar[str] = "scaffold"
+    paper: ClassVar[Citation | None] = Citation(
+        "Sai Praneeth Karimireddy, Satyen Kale, Mehryar Mohri, Sashank J. Reddi, "
+        "Sebastian U. Stich, Ananda Theertha Suresh",
+        "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning",
+        "ICML",
+        2020,
+        "Algorithm 1",
+    )
     keeps_server: ClassVar[tuple[str, ...]] = ("c",)
     keeps_client: ClassVar[tuple[str, ...]] = ("c_i",)
     payloads: ClassVar[tuple[Payload, ...]] = (Payload("c", "tally"),)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.algorithms.base import Algorithm
+from fedcohort.core.citation import Citation
 
 
 @dataclass(frozen=True)
@@ -17,3 +18,10 @@ class LocalSgd(Algorithm):
     """
 
     name: ClassVar[str] = "sgd"
+    paper: ClassVar[Citation | None] = Citation(
+        "H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera~y~Arcas",
+        "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+        "AISTATS",
+        2017,
+        "Algorithm 1, ClientUpdate",
+    )

@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fedcohort.core.citation import Citation, bibliography
 from fedcohort.core.discovery import summary
 from fedcohort.core.parameters import constraints
+from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
@@ -26,12 +28,21 @@ PIPED = 1_000
 def schemes(
     names: Annotated[list[str] | None, typer.Argument(help="Only these, or ./mine.py.")] = None,
     cite: Annotated[bool, typer.Option("--cite", help="Print the papers instead.")] = False,
+    bibtex: Annotated[
+        bool,
+        typer.Option(
+            "--bibtex", help="Print BibTeX instead; without names also of the algorithms."
+        ),
+    ] = False,
     hardened: Annotated[
         bool, typer.Option("--hardened", help="What still holds with --hardened, as in `compare`.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks and takes."""
+    if bibtex and not as_json:
+        print(bibliography({name: find(name).paper for name in names} if names else cited()))
+        return
     if not (names or cite or as_json):
         _print_all(HARDENED if hardened else ())
         return
@@ -44,6 +55,21 @@ def schemes(
     else:
         for row in rows:
             _print_one(row, _console())
+
+
+def cited() -> dict[str, Citation]:
+    """Everything with a citation: schemes, and what is combined with them."""
+    from fedcohort.algorithms import ALGORITHMS  # a list of schemes need not wait for these
+    from fedcohort.server.aggregators import AGGREGATORS
+    from fedcohort.server.optimisers import OPTIMISERS
+
+    out: dict[str, Citation] = {f"scheme {name}": find(name).paper for name in SCHEMES}
+    others: tuple[Kind[Any], ...] = (ALGORITHMS, AGGREGATORS, OPTIMISERS)
+    for kind in others:
+        for name, part in kind.all().items():
+            if isinstance(getattr(part, "paper", None), Citation):
+                out[f"{kind.name} {name}"] = part.paper
+    return out
 
 
 def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str, Any]:
@@ -67,6 +93,7 @@ def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str
             for field in fields(cls)  # type: ignore[arg-type]
         },
         "paper": str(cls.paper),
+        "bibtex": cls.paper.bibtex(),
         "text": text,
     }
 
@@ -89,7 +116,7 @@ def _print_all(behind: tuple[Guard, ...]) -> None:
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
-    more = "What one asks and takes: fedcohort schemes NAME. Papers: fedcohort schemes --cite."
+    more = "What one asks and takes: fedcohort schemes NAME. Papers: --cite or --bibtex."
     console.print(f"\n{more}", highlight=False)
 
 

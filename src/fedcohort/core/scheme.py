@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.citation import Citation as Citation  # schemes find it here, too
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Conversation, Signal
 from fedcohort.core.design import Design
@@ -33,22 +34,6 @@ class Claim(Enum):
     EXACTLY_M = "every cohort has exactly m distinct clients"
     NO_WORSE_THAN_MD = "no client's weight varies more than under MD sampling"
     EVEN_OVER_SAMPLES = "every sample of every client has the same expected weight"
-
-
-@dataclass(frozen=True)
-class Citation:
-    """Where a scheme was published."""
-
-    authors: str
-    title: str
-    venue: str
-    year: int
-    where: str = ""
-    """The algorithm or equations that the code follows."""
-
-    def __str__(self) -> str:
-        where = f" {self.where}." if self.where else ""
-        return f"{self.authors} ({self.year}). {self.title}. {self.venue}.{where}"
 
 
 @dataclass(frozen=True, eq=False)

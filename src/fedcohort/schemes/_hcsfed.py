@@ -121,7 +121,8 @@ class SimilarUpdates(Scheme[Seen]):
     cap: Annotated[float | None, Maybe(Real(1))] = 10.0
 
     paper: ClassVar[Citation] = Citation(
-        "Song, Shen, Gao, Yang, Zhou, Pan, Lou, Zhou",
+        "Duanxiao Song, Guangyuan Shen, Dehong Gao, Libin Yang, Xukai Zhou, "
+        "Shirui Pan, Wei Lou, Fang Zhou",
         "Fast Heterogeneous Federated Learning with Hybrid Client Selection",
         "UAI",
         2023,

@@ -79,7 +79,7 @@ from fedcohort.maths.draws import distinct
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 
 GIUNTA = Citation(
-    "Giunta",
+    "Giovanni Giunta",
     "Optimal Client Selection in Federated Learning based on the Power-Of-Choice Strategy",
     "Master's thesis, Sapienza University of Rome",
     2024,

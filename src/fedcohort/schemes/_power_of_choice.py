@@ -29,7 +29,7 @@ from fedcohort.maths.draws import distinct
 S = TypeVar("S")
 
 CHO = Citation(
-    "Cho, Wang, Joshi",
+    "Yae Jee Cho, Jianyu Wang, Gauri Joshi",
     "Towards Understanding Biased Client Selection in Federated Learning",
     "AISTATS",
     2022,

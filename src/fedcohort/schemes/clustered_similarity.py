@@ -155,7 +155,7 @@ class ClusteredSimilarity(Scheme[Similar]):
 
     name: ClassVar[str] = "clustered-similarity"
     paper: ClassVar[Citation] = Citation(
-        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
         "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
         "in Federated Learning",
         "ICML",

@@ -56,7 +56,7 @@ class ClusteredSize(Scheme[Ties]):
 
     name: ClassVar[str] = "clustered-size"
     paper: ClassVar[Citation] = Citation(
-        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
         "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
         "in Federated Learning",
         "ICML",

@@ -115,7 +115,7 @@ class FedSampling(Scheme[Answers]):
     subsampling: ClassVar[bool] = True
     counts_samples: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
-        "Qi, Wu, Lyu, Huang, Xie",
+        "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",
         "FedSampling: A Better Sampling Strategy for Federated Learning",
         "IJCAI",
         2023,

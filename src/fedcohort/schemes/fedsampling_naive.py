@@ -38,7 +38,7 @@ class FedSamplingNaive(Scheme[NoState]):
     name: ClassVar[str] = "fedsampling-naive"
     subsampling: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
-        "Qi, Wu, Lyu, Huang, Xie",
+        "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",
         "FedSampling: A Better Sampling Strategy for Federated Learning",
         "IJCAI",
         2023,

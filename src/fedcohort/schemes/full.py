@@ -20,7 +20,7 @@ class Full(Scheme[NoState]):
 
     name: ClassVar[str] = "full"
     paper: ClassVar[Citation] = Citation(
-        "McMahan, Moore, Ramage, Hampson, Agüera y Arcas",
+        "H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera~y~Arcas",
         "Communication-Efficient Learning of Deep Networks from Decentralized Data",
         "AISTATS",
         2017,

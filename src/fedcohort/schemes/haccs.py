@@ -97,7 +97,7 @@ class Haccs(Scheme[GroupsAndLosses]):
 
     name: ClassVar[str] = "haccs"
     paper: ClassVar[Citation] = Citation(
-        "Wolfrath, Sreekumar, Kumar, Wang, Chandra",
+        "Joel Wolfrath, Nikhil Sreekumar, Dhruv Kumar, Yuanli Wang, Abhishek Chandra",
         "HACCS: Heterogeneity-Aware Clustered Client Selection for Accelerated Federated Learning",
         "IPDPS",
         2022,

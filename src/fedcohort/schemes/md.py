@@ -31,7 +31,7 @@ class MD(Scheme[NoState]):
 
     name: ClassVar[str] = "md"
     paper: ClassVar[Citation] = Citation(
-        "Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith",
+        "Tian Li, Anit Kumar Sahu, Manzil Zaheer, Maziar Sanjabi, Ameet Talwalkar, Virginia Smith",
         "Federated Optimization in Heterogeneous Networks",
         "MLSys",
         2020,

@@ -57,7 +57,7 @@ class Optimal(Scheme[NoState]):
 
     name: ClassVar[str] = "optimal"
     paper: ClassVar[Citation] = Citation(
-        "Chen, Horváth, Richtárik",
+        "Wenlin Chen, Samuel Horváth, Peter Richtárik",
         "Optimal Client Sampling for Federated Learning",
         "TMLR",
         2022,

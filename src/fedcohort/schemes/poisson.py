@@ -41,7 +41,7 @@ class Poisson(Scheme[NoState]):
 
     name: ClassVar[str] = "poisson"
     paper: ClassVar[Citation] = Citation(
-        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
         "A General Theory for Client Sampling in Federated Learning",
         "FL-IJCAI workshop",
         2022,

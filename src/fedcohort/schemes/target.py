@@ -63,7 +63,7 @@ class Target(Scheme[Groups]):
 
     name: ClassVar[str] = "target"
     paper: ClassVar[Citation] = Citation(
-        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
         "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
         "in Federated Learning",
         "ICML",

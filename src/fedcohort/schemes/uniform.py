@@ -33,7 +33,7 @@ class Uniform(Scheme[NoState]):
 
     name: ClassVar[str] = "uniform"
     paper: ClassVar[Citation] = Citation(
-        "Fraboni, Vidal, Kameni, Lorenzi",
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
         "A General Theory for Client Sampling in Federated Learning",
         "FL-IJCAI workshop",
         2022,

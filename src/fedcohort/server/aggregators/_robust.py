@@ -16,12 +16,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.scheme import Claim
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.aggregators.base import Aggregator
 
+YIN = Citation(
+    "Dong Yin, Yudong Chen, Kannan Ramchandran, Peter Bartlett",
+    "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates",
+    "ICML",
+    2018,
+)
 ROUNDING = 1e-12
 """A weight of so little, of all, is a rounding error."""
 NUMBERS_AT_ONCE = 2**22

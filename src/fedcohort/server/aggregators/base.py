@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import LatestRows
@@ -24,6 +25,8 @@ class Aggregator(Checked, ABC):
     """
 
     name: ClassVar[str]
+    paper: ClassVar[Citation | None] = None
+    """Where it was published, for a bibliography."""
     needs_rows: ClassVar[bool] = False
     """Whether single updates must be seen, so that a secure sum does not do."""
     withdraws: ClassVar[frozenset[Claim]] = frozenset()

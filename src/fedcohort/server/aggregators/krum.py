@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Maybe, Whole
 from fedcohort.core.types import Floats
 from fedcohort.server.aggregators._robust import Robust
@@ -39,6 +40,13 @@ class Krum(Robust):
     keep: Annotated[int | None, Maybe(Whole(1))] = None
 
     name: ClassVar[str] = "krum"
+    paper: ClassVar[Citation | None] = Citation(
+        "Peva Blanchard, El Mahdi El~Mhamdi, Rachid Guerraoui, Julien Stainer",
+        "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent",
+        "NeurIPS",
+        2017,
+        "Section 4, Multi-Krum",
+    )
 
     def centre(self, weights: Floats, rows: Floats) -> Floats:
         k = len(rows)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.types import Floats
-from fedcohort.server.aggregators._robust import ROUNDING, Robust, by_value
+from fedcohort.server.aggregators._robust import ROUNDING, YIN, Robust, by_value
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Median(Robust):
     """
 
     name: ClassVar[str] = "median"
+    paper: ClassVar[Citation | None] = replace(YIN, where="Definition 1")
 
     def centre(self, weights: Floats, rows: Floats) -> Floats:
         out = np.empty(rows.shape[1])

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, TypeGuard
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import LatestRows
@@ -62,6 +63,13 @@ class Memory(Aggregator):
     """
 
     name: ClassVar[str] = "memory"
+    paper: ClassVar[Citation | None] = Citation(
+        "Divyansh Jhunjhunwala, Pranay Sharma, Aushim Nagarkatti, Gauri Joshi",
+        "FedVARP: Tackling the Variance Due to Partial Client Participation in Federated Learning",
+        "UAI",
+        2022,
+        "with any importance and weights",
+    )
     needs_rows: ClassVar[bool] = True
     no_sums: ClassVar[str] = (
         "The memory estimator keeps the update of a client, but here a client sends the sum over "

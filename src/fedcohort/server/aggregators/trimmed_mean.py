@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import Real
 from fedcohort.core.types import Floats
-from fedcohort.server.aggregators._robust import ROUNDING, Robust, by_value
+from fedcohort.server.aggregators._robust import ROUNDING, YIN, Robust, by_value
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class TrimmedMean(Robust):
     share: Annotated[float, Real(0, 0.5)] = 0.1
 
     name: ClassVar[str] = "trimmed-mean"
+    paper: ClassVar[Citation | None] = replace(YIN, where="Definition 2")
 
     def __post_init__(self) -> None:
         super().__post_init__()

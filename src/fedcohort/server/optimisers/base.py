@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Checked, Real
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats
@@ -30,6 +31,8 @@ class Optimiser(Checked, ABC):
     """Configuration only; what it remembers goes in and comes out."""
 
     name: ClassVar[str]
+    paper: ClassVar[Citation | None] = None
+    """Where it was published, for a bibliography."""
 
     def start(self, dimension: int) -> OptimiserState:
         """The memory before the first round."""
@@ -45,6 +48,15 @@ class Optimiser(Checked, ABC):
 @dataclass(frozen=True)
 class Adaptive(Optimiser):
     """theta + eta_g first / (sqrt(second) + tau); subclasses say how ``second`` moves."""
+
+    paper: ClassVar[Citation | None] = Citation(
+        "Sashank J. Reddi, Zachary Charles, Manzil Zaheer, Zachary Garrett, Keith Rush, "
+        "Jakub Konečný, Sanjiv Kumar, H. Brendan McMahan",
+        "Adaptive Federated Optimization",
+        "ICLR",
+        2021,
+        "Algorithm 2",
+    )
 
     eta_g: Annotated[float, Real(0, open_low=True)] = 0.1
     beta1: Annotated[float, Real(0, 1)] = 0.9
