@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.citation import Citation, bibliography
+from fedcohort.core.citation import CONFERENCES, Citation, bibliography
 from helpers.bibtex import check, parsed
 
 
@@ -21,7 +21,7 @@ def test_the_parser_takes_nothing_on_trust():
 @pytest.mark.parametrize(
     ("venue", "kind", "field", "value"),
     [
-        ("MLSys", "inproceedings", "booktitle", "Conference on Machine Learning and Systems (MLSys)"),
+        ("MLSys", "inproceedings", "booktitle", CONFERENCES["MLSys"]),
         ("A workshop", "inproceedings", "booktitle", "A workshop"),
         ("TMLR", "article", "journal", "Transactions on Machine Learning Research"),
         ("Biometrika", "article", "journal", "Biometrika"),
