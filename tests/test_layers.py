@@ -28,7 +28,8 @@ SELECTOR = {*SCHEMES, *SERVER, "selector"}
 TRACE = {*SERVER, "trace"}
 SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "simulation"}
 REPORT = {*SIMULATION, "report"}
-RECIPES = {*REPORT, "recipes"}
+REPRODUCTION = {*REPORT, "reproduction"}
+RECIPES = {*REPRODUCTION, "recipes"}
 ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -48,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learning": LEARNING,
     "simulation": SIMULATION,
     "report": REPORT,
+    "reproduction": REPRODUCTION,
     "recipes": RECIPES,
     "testing": {*SELECTOR, *HARNESS, "theory", "testing"},
     "adapters": ALL - {"flower", "cli"},

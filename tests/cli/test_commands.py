@@ -237,12 +237,13 @@ def test_an_interrupted_recipe_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    stopped = Recipe("x", "A figure", "A paper", stop)
+    with pytest.warns(DeprecationWarning, match="booleans for verdicts"):
+        stopped = Recipe("x", "A figure", "A paper", stop)
     monkeypatch.setattr(reproduce, "recipe", lambda name: stopped)
     code, said = said_by("reproduce x", monkeypatch, capsys)
     assert code == 130
-    assert said.startswith("x: A figure. ")
-    assert "Interrupted: nothing is written" in said
+    assert said.startswith("x: A figure.\n")
+    assert "Interrupted; what is finished is kept. Go on with: fedcohort reproduce x" in said
 
 
 def test_any_interrupted_command_says_so(

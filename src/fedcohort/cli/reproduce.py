@@ -1,78 +1,246 @@
-"""``fedcohort reproduce``: a paper's figure from one command, with a verdict."""
+"""``fedcohort reproduce``: a paper's figure from one command, with verdicts on its claims."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from fedcohort.cli.running import check_options
-from fedcohort.core.parameters import Whole
-from fedcohort.recipes import Outcome, Recipe, recipe, recipes
+from fedcohort.cli.running import check_options, command_line
+from fedcohort.core.errors import BadInput, FedcohortError, brief
+from fedcohort.core.parameters import OneOf, Whole
+from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
+from fedcohort.reproduction import former
+from fedcohort.reproduction.judged import found_text
 from fedcohort.simulation.engine import SEEDS_LIMIT
+
+FAILED = "failed"
+COLOURS = {
+    "reproduced": "green", "partly": "yellow", "not reproduced": "red", "undecided": "cyan",
+    FAILED: "red",
+}  # fmt: skip
+WIDE = 110
+"""Columns of a window in which criteria are shown, too; they are always in the files."""
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="Which; none lists them.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; reproduced/NAME by default.")
+    name: Annotated[
+        str | None, typer.Argument(help="Which, or ./file.py; none lists them.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
-    seeds: Annotated[
-        int | None, typer.Option(help="Repetitions; as many as the paper by default.")
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="quick (a minute), standard (an hour for all of a paper, two cores), or full "
+            "(as in the paper)."
+        ),
+    ] = "quick",
+    seeds: Annotated[int | None, typer.Option(help="How many; as the scale says.")] = None,
+    partitions: Annotated[int | None, typer.Option(help="How many; as the scale says.")] = None,
+    seed: Annotated[int, typer.Option(help="The first seed; the others follow.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder, which is resumed; reproduced/NAME-SCALE."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every recipe; one that fails does not stop the others.")
+    ] = False,
+    paper: Annotated[
+        str | None, typer.Option(help="List, or run with --all, those of one paper: a word of it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Repeat a figure or table of a paper: PNG, CSV, JSON and a verdict."""
-    if name is None:
-        _list(list(recipes().values()), as_json)
-        return
-    chosen = recipe(name)
-    check_options({"--seed": (Whole(0), seed), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)})
-    folder = out or Path("reproduced") / name
-    folder.mkdir(parents=True, exist_ok=True)  # before, not after, the hours of computing
-    print(f"{name}: {chosen.title}. This may take a while.", file=sys.stderr)
-    try:
-        outcome = chosen.run(seed, seeds)
-    except KeyboardInterrupt:
-        print("Interrupted: nothing is written until a recipe is finished.", file=sys.stderr)
-        raise typer.Exit(130) from None
-    places = outcome.write(folder, name)
-    if as_json:
-        print(json.dumps({**chosen.as_dict(), **outcome.as_dict(name)}, indent=2))
+    """Repeat a figure or table of a paper: figure, tables and a verdict on every claim.
+
+    Ends with 0 if all claims are reproduced, 2 if one is not or only partly, 3 if one is
+    undecided, 1 if something failed.
+    """
+    check_options(
+        {
+            "--scale": (OneOf(SCALES), scale),
+            "--seed": (Whole(0), seed),
+            "--seeds": (Whole(1, SEEDS_LIMIT), seeds),
+            "--partitions": (Whole(1, SEEDS_LIMIT), partitions),
+        }
+    )
+    if jobs == 0:
+        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
+    asked = _Asked(scale, seed, seeds, partitions, jobs)
+    if name is not None:
+        if everything or paper is not None:
+            raise BadInput("Give the name of a recipe, or --all (with --paper), not both.")
+        _one(recipe(name), asked, out, as_json)
+    elif everything:
+        _all(_of(paper), asked, out, as_json)
     else:
-        _show(chosen, outcome)
-        print("Written: " + ", ".join(str(place) for place in places))
-    if not outcome.holds:
-        raise typer.Exit(2)
+        _list(_of(paper), as_json)
 
 
-def _list(all_of_them: list[Recipe], as_json: bool) -> None:
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for on the command line, for one recipe or for all."""
+
+    scale: str
+    seed: int
+    seeds: int | None
+    partitions: int | None
+    jobs: int
+
+    def run(self, chosen: Recipe, folder: Path) -> tuple[dict[str, Any], list[Path]]:
+        """What was found, in plain values, and what was written."""
+        folder.mkdir(parents=True, exist_ok=True)  # before, not after, the hours of computing
+        print(f"{chosen.name}: {chosen.title}.", file=sys.stderr)
+        if chosen.run is not None:  # a recipe as they were
+            outcome = chosen.run(self.seed, self.seeds)
+            return former.judged(chosen, outcome), outcome.write(folder, chosen.name)
+        started = time.monotonic()
+        run = Run.of(
+            chosen,
+            self.scale,
+            folder,
+            seed=self.seed,
+            seeds=self.seeds,
+            partitions=self.partitions,
+            jobs=self.jobs,
+            tell=lambda text: print(f"  {text}", file=sys.stderr),
+        )
+        if run.scale.changed:
+            print(f"  At this scale: {run.scale.changed}", file=sys.stderr)
+        judged = Judged.of(run(), time.monotonic() - started)
+        places = judged.write(folder)
+        facts = json.loads((folder / f"{chosen.name}.json").read_text(encoding="utf-8"))
+        return facts, places
+
+    def folder(self, chosen: Recipe) -> Path:
+        return Path(f"{chosen.name}-{self.scale}")
+
+
+def _of(paper: str | None) -> list[Recipe]:
+    """The recipes of a paper, or all, paper by paper."""
+    word = (paper or "").lower()
+    found = [each for each in recipes().values() if word in f"{each.name} {each.paper}".lower()]
+    if not found:
+        raise BadInput(f"No recipe is of a paper with '{brief(paper)}' in its name or citation.")
+    return sorted(found, key=lambda each: each.paper)
+
+
+def _one(chosen: Recipe, asked: _Asked, out: Path | None, as_json: bool) -> None:
+    folder = out or Path("reproduced") / asked.folder(chosen)
+    try:
+        facts, places = asked.run(chosen, folder)
+    except KeyboardInterrupt:
+        print(_again(out, folder), file=sys.stderr)
+        raise typer.Exit(130) from None
     if as_json:
-        print(json.dumps([each.as_dict() for each in all_of_them], indent=2))
+        print(json.dumps(facts, indent=2))
+    else:
+        _show(facts)
+        print("Written: " + ", ".join(str(place) for place in places))
+    raise typer.Exit(EXIT[facts["verdict"]])
+
+
+def _again(out: Path | None, folder: Path) -> str:
+    more = "" if out is not None else f" --out {shlex.quote(str(folder))}"
+    return f"Interrupted; what is finished is kept. Go on with: {command_line()}{more}"
+
+
+def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: bool) -> None:
+    """Every recipe that has the scale; the worst of all ends the command."""
+    root, found = out or Path("reproduced"), list[dict[str, Any]]()
+    for each in chosen:
+        if each.run is None and asked.scale not in each.scales:
+            print(f"{each.name}: has no scale '{asked.scale}', left out.", file=sys.stderr)
+            continue
+        try:
+            facts, _ = asked.run(each, root / asked.folder(each))
+        except KeyboardInterrupt:
+            print(_again(root, root), file=sys.stderr)
+            raise typer.Exit(130) from None
+        except Exception as error:  # one recipe must not stop the others
+            why = str(error) if isinstance(error, FedcohortError) else repr(error)
+            print(f"  failed: {why}", file=sys.stderr)
+            facts = {"recipe": each.name, "verdict": FAILED, "why": why, "claims": []}
+        found.append(facts)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        _summary(found)
+    verdicts = {facts["verdict"] for facts in found}
+    codes = [EXIT[verdict] for verdict in verdicts - {FAILED}]
+    worst = 1 if FAILED in verdicts else 2 if 2 in codes else max(codes, default=0)
+    raise typer.Exit(worst)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=column in ("recipe", "verdict"), overflow="fold")
+    return table
+
+
+def _verdict(word: str) -> Text:
+    return Text(word, COLOURS[word])
+
+
+def _list(chosen: Sequence[Recipe], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([each.as_dict() for each in chosen], indent=2))
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("recipe", "what it shows", "paper", "repetitions"):
-        table.add_column(column, no_wrap=column == "recipe", overflow="fold")
-    for each in all_of_them:
-        table.add_row(each.name, each.title, each.paper, each.repetitions)
-    Console().print(table)
-
-
-def _show(chosen: Recipe, outcome: Outcome) -> None:
     console = Console()
-    console.print(f"{chosen.title}\n{chosen.paper}\n", markup=False, highlight=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("", "statement", "expected", "found"):
-        table.add_column(column, overflow="fold")
-    for statement, expected, found, holds in outcome.verdicts:
-        mark = "[green]holds[/green]" if holds else "[red]FAILS[/red]"
-        table.add_row(mark, statement, expected, found)
+    papers = dict.fromkeys(each.paper for each in chosen)
+    for paper in papers:
+        console.print(Text(f"\n{paper}", "bold"))
+        table = _table("recipe", "what it shows", "where", *SCALES)
+        for each in chosen:
+            if each.paper == paper:
+                table.add_row(each.name, each.title, each.where, *map(_time, _scales(each)))
+        console.print(table)
+    print("\nMinutes on two cores, where measured; –: no such scale. Run one: fedcohort reproduce"
+          " NAME --scale quick")  # fmt: skip
+
+
+def _scales(each: Recipe) -> list[Any]:
+    return [each.scales.get(name) for name in SCALES]
+
+
+def _time(scale: Any) -> str:
+    if scale is None:
+        return "–"
+    return "yes" if scale.minutes is None else f"{scale.minutes:g} min"
+
+
+def _show(facts: Mapping[str, Any]) -> None:
+    console = Console()
+    head = f"{facts['title']}\n{facts['paper']}, {facts['where']}\n"
+    console.print(head, markup=False, highlight=False)
+    shown = ["statement", "printed", *(["criterion"] if console.width >= WIDE else [])]
+    table = _table("verdict", *shown, "found")
+    for claim in facts["claims"]:
+        words = [claim[key] for key in shown]
+        table.add_row(_verdict(claim["verdict"]), *map(Text, [*words, found_text(claim)]))
     console.print(table)
-    for note in outcome.notes:
+    for note in facts["notes"]:
         console.print(f"Note: {note}", markup=False, highlight=False)
+    if facts["changed"]:
+        console.print(f"At this scale: {facts['changed']}", markup=False, highlight=False)
+    console.print(Text.assemble("\nIn all: ", _verdict(facts["verdict"])))
+
+
+def _summary(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("recipe", "verdict", "claims")
+    for facts in found:
+        verdicts = [claim["verdict"] for claim in facts["claims"]]
+        counts = {word: verdicts.count(word) for word in COLOURS if word in verdicts}
+        said = ", ".join(f"{count} {word}" for word, count in counts.items())
+        table.add_row(facts["recipe"], _verdict(facts["verdict"]), said or facts.get("why", ""))
+    Console().print(table)

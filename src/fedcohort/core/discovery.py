@@ -52,20 +52,23 @@ class Part:
 
 
 def in_package(package: str, kind: str, base: str | None, members: Members) -> Iterator[Part]:
-    """The parts of a package with one file each, or of a module with several.
+    """The parts of a package with one file each (or folders of them), or of a module with several.
 
     ``base`` is the name of the class they derive from, or None where they are functions.
     """
-    module = importlib.import_module(package)
-    names = [
-        f"{package}.{info.name}"
-        for info in pkgutil.iter_modules(getattr(module, "__path__", ()))
-        if not info.name.startswith("_") and info.name != SHARED
-    ]
-    for name in names or [package]:
+    for name in list(_files(package)) or [package]:
         spec = importlib.util.find_spec(name)
         file = str(spec and spec.origin)
         yield from _in_source(name, kind, file, base, members)
+
+
+def _files(package: str) -> Iterator[str]:
+    """The modules of a package that hold parts, those in its folders included."""
+    for info in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
+        name = f"{package}.{info.name}"
+        if info.name.startswith("_") or info.name == SHARED:
+            continue
+        yield from _files(name) if info.ispkg else (name,)
 
 
 def _in_source(

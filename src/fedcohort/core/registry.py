@@ -360,8 +360,8 @@ class Kind(Mapping[str, Any], Generic[T]):
             must = f"a function named '{file.stem}'"
             if self.base is not None:
                 must = f"exactly one {self.base.__name__} with a `name`"
-            names = ", ".join(each.__name__ for each in found.values()) or "none"
-            raise BadInput(f"The file '{path}' must define {must}; found {names}.")
+            names = ", ".join(getattr(part, "__name__", name) for name, part in found.items())
+            raise BadInput(f"The file '{path}' must define {must}; found {names or 'none'}.")
         ((name, part),) = found.items()
         if not known and name in self:
             raise BadInput(

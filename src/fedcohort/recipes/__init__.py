@@ -1,15 +1,19 @@
-"""The papers' figures and tables as data: settings, expected values, verdicts.
+"""The papers' figures and tables as data: a folder per paper, a file per figure or table.
 
 A file here that defines a `Recipe` at module level is found by ``fedcohort reproduce``; there
-is no list to edit. Other packages add theirs through the entry point group ``fedcohort.recipes``.
+is no list to edit. Other packages add theirs through the entry point group ``fedcohort.recipes``,
+and a file of one's own is named by its path: ``fedcohort reproduce ./mine.py``. What a recipe is
+made of comes from here, too: ``from fedcohort.recipes import Recipe, Cell, Scale, Claim, ...``.
 """
 
 from __future__ import annotations
 
+from fedcohort import reproduction
 from fedcohort.core.registry import Kind
-from fedcohort.recipes.base import Outcome, Recipe, Verdict
+from fedcohort.reproduction import *  # noqa: F403
+from fedcohort.reproduction import Recipe
 
-__all__ = ["RECIPES", "Outcome", "Recipe", "Verdict", "recipe", "recipes"]
+__all__ = ["RECIPES", "recipe", "recipes", *reproduction.__all__]
 
 RECIPES: Kind[Recipe] = Kind("recipe", __name__, Recipe)
 

@@ -15,7 +15,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.data.partition import lognormal_sizes
 from fedcohort.maths.draws import distinct
-from fedcohort.recipes.base import Verdict
+from fedcohort.reproduction import Verdict
 from fedcohort.schemes.fedsampling import FedSampling
 from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.schemes.md import MD

@@ -37,7 +37,7 @@ from fedcohort.recipes._fedsampling_runs import (
     sampling,
     spread,
 )
-from fedcohort.recipes.base import Outcome, Recipe, Verdict
+from fedcohort.reproduction import Outcome, Recipe, Verdict
 from fedcohort.simulation import Softmax, simulate
 
 PAPER = "Qi, Wu, Lyu, Huang, Xie (IJCAI 2023), FedSampling"

@@ -22,7 +22,8 @@ from fedcohort.core.types import Floats
 from fedcohort.data.partition import dirichlet_per_class
 from fedcohort.maths.hellinger import rms
 from fedcohort.maths.scores import f1_by_class
-from fedcohort.recipes.base import Draw, Outcome, Recipe, Verdict
+from fedcohort.reproduction import Outcome, Recipe, Verdict
+from fedcohort.reproduction.former import Draw
 from fedcohort.schemes import scheme
 from fedcohort.schemes._groups import Grouping
 from fedcohort.simulation import MLP, LocalWork, Trace, simulate

@@ -44,7 +44,7 @@ LOOK: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedcohort",
 }
-_DASHES: dict[str, Any] = {
+DASHES: dict[str, Any] = {
     "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)),
     "dashdot": (0, (5, 1.5, 1, 1.5)), "longdash": (0, (9, 2)),
 }  # fmt: skip
@@ -105,7 +105,7 @@ def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
     first = index * step // len(LIGHT) % step  # markers of equal curves side by side
     name = f" {label}" if label.startswith("_") else label  # matplotlib hides names with _
     axes.plot(
-        x, y, color=LIGHT[look.colour], linestyle=_DASHES[look.dash], marker=_MARKERS[look.marker],
+        x, y, color=LIGHT[look.colour], linestyle=DASHES[look.dash], marker=_MARKERS[look.marker],
         markevery=(first, step), label=_name(name),
     )  # fmt: skip
 

@@ -1,16 +1,18 @@
-"""What a recipe is, and what it leaves behind."""
+"""Recipes as they were: a function that returns an `Outcome` with booleans. They still run."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array
+from fedcohort.reproduction.judges import NOT, PARTLY, REPRODUCED
+from fedcohort.reproduction.recipe import Recipe
 
 Draw = Callable[[Any], None]
 """Draws into an empty matplotlib figure."""
@@ -27,7 +29,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Facts first, drawing after.
+    """What a recipe of the former kind returns.
 
     Parameters
     ----------
@@ -89,28 +91,27 @@ class Outcome:
         }
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """One figure or table of a paper.
-
-    Parameters
-    ----------
-    name
-        As on the command line.
-    title, paper
-        What it shows, and where it is printed.
-    run
-        ``run(seed, repetitions)``; None for as many as in the paper.
-    repetitions
-        How often the paper repeats, and of what.
-    """
-
-    name: str
-    title: str
-    paper: str
-    run: Callable[[int, int | None], Outcome] = field(repr=False)
-    repetitions: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """Plain values."""
-        return {k: v for k, v in asdict(self).items() if k != "run"}
+def judged(recipe: Recipe, outcome: Outcome) -> dict[str, Any]:
+    """What was found, in the form of recipes as they are now."""
+    holds = [bool(verdict.holds) for verdict in outcome.verdicts]
+    claims = [
+        {
+            "statement": v.statement,
+            "printed": v.expected,
+            "criterion": v.expected,
+            "found": v.found,
+            "verdict": REPRODUCED if v.holds else NOT,
+            "remedy": "",
+        }
+        for v in outcome.verdicts
+    ]
+    return {
+        "recipe": recipe.name,
+        "title": recipe.title,
+        "paper": recipe.paper,
+        "where": recipe.where,
+        "verdict": REPRODUCED if all(holds) else PARTLY if any(holds) else NOT,
+        "changed": "",
+        "claims": claims,
+        "notes": list(outcome.notes),
+    }

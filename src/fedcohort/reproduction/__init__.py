@@ -1,0 +1,77 @@
+"""How a figure or table of a paper is repeated: what a recipe is, how it is run, judged, drawn.
+
+The recipes themselves are in `fedcohort.recipes`, a folder per paper.
+"""
+
+from __future__ import annotations
+
+from fedcohort.reproduction.drawing import Along, Bars, Columns, Curves, Drawn, Panel
+from fedcohort.reproduction.estimate import Estimate
+from fedcohort.reproduction.former import Outcome, Verdict
+from fedcohort.reproduction.judged import EXIT, Judged
+from fedcohort.reproduction.judges import (
+    NOT,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    VERDICTS,
+    Alike,
+    Close,
+    Contrast,
+    Every,
+    Exact,
+    Finding,
+    Holds,
+    Judge,
+    Own,
+    Ratio,
+    difference,
+    order,
+)
+from fedcohort.reproduction.measures import MEASURES, measure
+from fedcohort.reproduction.recipe import SCALES, Cell, Claim, Computed, Recipe, Scale
+from fedcohort.reproduction.results import COMPUTED, Results
+from fedcohort.reproduction.running import Interrupted, Run
+
+__all__ = [
+    "COMPUTED",
+    "EXIT",
+    "MEASURES",
+    "NOT",
+    "PARTLY",
+    "REPRODUCED",
+    "SCALES",
+    "UNDECIDED",
+    "VERDICTS",
+    "Alike",
+    "Along",
+    "Bars",
+    "Cell",
+    "Claim",
+    "Close",
+    "Columns",
+    "Computed",
+    "Contrast",
+    "Curves",
+    "Drawn",
+    "Estimate",
+    "Every",
+    "Exact",
+    "Finding",
+    "Holds",
+    "Interrupted",
+    "Judge",
+    "Judged",
+    "Outcome",
+    "Own",
+    "Panel",
+    "Ratio",
+    "Recipe",
+    "Results",
+    "Run",
+    "Scale",
+    "Verdict",
+    "difference",
+    "measure",
+    "order",
+]

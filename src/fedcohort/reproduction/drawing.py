@@ -1,0 +1,272 @@
+"""The figure of a recipe: panels of what was found, printed values as marks, the paper beside.
+
+Where the spec of a paper has numbers they are drawn as marks or lines that are called "printed".
+Where it has only a picture, the last panel says in words what that shows; nothing is read off it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.types import Floats
+from fedcohort.report.matplotlib_figures import COLUMN, DASHES, LOOK
+from fedcohort.report.measures import rolling
+from fedcohort.report.styles import LIGHT, style
+from fedcohort.reproduction.estimate import Estimate
+from fedcohort.reproduction.measures import Measure, curve, word
+from fedcohort.reproduction.recipe import Recipe
+from fedcohort.reproduction.results import COMPUTED, Of, Results
+
+PRINTED = "printed"
+LINE = "0.35"
+"""The grey of what is printed."""
+WIDE = 2
+"""Panels side by side in the PNG, beside the words."""
+
+
+class Panel(ABC):
+    """One pair of axes."""
+
+    title: str
+
+    @abstractmethod
+    def draw(self, axes: Any, results: Results) -> None:
+        """Fill the axes."""
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Those that it shows, for the table."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Curves(Panel):
+    """A curve over rounds, arm by arm: mean and standard deviation over all runs.
+
+    Parameters
+    ----------
+    of
+        ``accuracy``, ``test_loss``, ``train_loss``, ``classes``, ``distinct``, or a metric.
+    cell, arms
+        Which; by default the only cell, and all arms.
+    smooth
+        Evaluations of the rolling mean; ``"best"`` for the best so far.
+    printed
+        By label: a level, or a pair (rounds, values).
+    """
+
+    of: str = "accuracy"
+    cell: str | None = None
+    arms: tuple[str, ...] | None = None
+    smooth: int | str = 1
+    printed: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    log: bool = False
+
+    def draw(self, axes: Any, results: Results) -> None:
+        for index, label in enumerate(results.arms(self.cell)):
+            if self.arms is not None and label not in self.arms:
+                continue
+            x, rows = self.rows(results, label)
+            if len(x) == 0:
+                continue
+            mean, sd, colour = rows.mean(axis=0), rows.std(axis=0), colour_of(index)
+            axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.12, lw=0)
+            axes.plot(x, mean, color=colour, ls=dash_of(index), label=label)
+            _mark(axes, self.printed.get(label), colour)
+        axes.set(xlabel="round", ylabel=self.of.replace("_", " "), title=self.title)
+        if self.log:
+            axes.set_yscale("log")
+        _legend(axes)
+
+    def rows(self, results: Results, label: str) -> tuple[Floats, Floats]:
+        """The evaluated rounds, and the curve of every run, as drawn."""
+        of: Of = label if self.cell is None else (self.cell, label)
+        found = [curve(trace, self.of) for trace in results.traces(of).values()]
+        x, rows = found[0][0], np.array([y for _, y in found])
+        if len(x) == 0:
+            return x, rows
+        if self.smooth == "best":
+            better = np.minimum if "loss" in self.of else np.maximum
+            return x, better.accumulate(rows, axis=1)
+        return x, rolling(rows, int(self.smooth))
+
+
+@dataclass(frozen=True)
+class Bars(Panel):
+    """A measure of every arm (or of computed samples), with its interval."""
+
+    measure: Measure
+    of: Sequence[Of] | None = None
+    cell: str | None = None
+    printed: Mapping[Any, float] = field(default_factory=dict)
+    title: str = ""
+    xlabel: str = ""
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return () if self.measure == COMPUTED else (self.measure,)
+
+    def draw(self, axes: Any, results: Results) -> None:
+        every: list[Of] = list(self.of or ())
+        if not every:
+            arms = results.arms(self.cell)
+            every = [arm if self.cell is None else (self.cell, arm) for arm in arms]
+        names = [of if isinstance(of, str) else f"{of[1]}, {of[0]}" for of in every]
+        place = np.arange(len(every))
+        found = [results.values(self.measure, of) for of in every]
+        estimates = [Estimate.of(each.numbers, each.unit) for each in found]
+        axes.barh(place, [e.mean for e in estimates], color=colour_of(0), alpha=0.8)
+        for at, each in zip(place, estimates, strict=True):
+            low, high = each.interval()
+            if np.isfinite(low):
+                axes.plot([low, high], [at, at], color="black", lw=1)
+        marks = [(self.printed[of], at) for of, at in zip(every, place, strict=True)
+                 if of in self.printed]  # fmt: skip
+        if marks:
+            axes.plot(*zip(*marks, strict=True), "D", color=LINE, label=PRINTED)
+            _legend(axes)
+        axes.set_yticks(place, names)
+        axes.invert_yaxis()
+        axes.set(xlabel=self.xlabel or word(self.measure), title=self.title)
+
+
+@dataclass(frozen=True)
+class Along(Panel):
+    """A measure along cells: each has a place on the x axis; one line per arm."""
+
+    measure: Measure
+    x: Mapping[str, float]
+    xlabel: str
+    arms: tuple[str, ...] | None = None
+    printed: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    log: bool = False
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.measure,)
+
+    def draw(self, axes: Any, results: Results) -> None:
+        there = {cell: x for cell, x in self.x.items() if cell in results.runs}
+        for index, label in enumerate(results.arms(next(iter(there)))):
+            if self.arms is not None and label not in self.arms:
+                continue
+            found = [results.values(self.measure, (cell, label)) for cell in there]
+            estimates = [Estimate.of(each.numbers, each.unit) for each in found]
+            sd = [e.sd if np.isfinite(e.sd) else 0.0 for e in estimates]
+            means = [e.mean for e in estimates]
+            axes.errorbar(list(there.values()), means, sd, label=label, capsize=2, marker="o",
+                          color=colour_of(index), ls=dash_of(index))  # fmt: skip
+            _mark(axes, self.printed.get(label), colour_of(index))
+        axes.set(xlabel=self.xlabel, ylabel=word(self.measure), title=self.title)
+        if self.log:
+            axes.set_xscale("log")
+        _legend(axes)
+
+
+@dataclass(frozen=True)
+class Columns(Panel):
+    """Columns of a computed recipe (of its first seed), against one of them."""
+
+    x: str
+    ys: Mapping[str, str]
+    """By column: the label."""
+    xlabel: str = ""
+    ylabel: str = ""
+    printed: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    log: str = ""
+    """Which axes are logarithmic: ``"x"``, ``"y"``, ``"xy"``."""
+
+    def draw(self, axes: Any, results: Results) -> None:
+        for index, (column, label) in enumerate(self.ys.items()):
+            axes.plot(results.columns[self.x], results.columns[column], label=label,
+                      color=colour_of(index), ls=dash_of(index))  # fmt: skip
+            _mark(axes, self.printed.get(column), colour_of(index))
+        axes.set(xlabel=self.xlabel or self.x, ylabel=self.ylabel, title=self.title)
+        for which in self.log:
+            axes.set(**{f"{which}scale": "log"})
+        _legend(axes)
+
+
+@dataclass(frozen=True)
+class Drawn(Panel):
+    """Axes that a function of one's own fills: ``function(axes, results)``."""
+
+    function: Callable[[Any, Results], None]
+    title: str = ""
+
+    def draw(self, axes: Any, results: Results) -> None:
+        self.function(axes, results)
+        if self.title:
+            axes.set_title(self.title)
+
+
+def colour_of(index: int) -> str:
+    """The colour of an arm, the same in all panels."""
+    return LIGHT[style(index).colour]
+
+
+def dash_of(index: int) -> Any:
+    """Its dashes: never colour alone."""
+    return DASHES[style(index).dash]
+
+
+def _mark(axes: Any, printed: Any, colour: str) -> None:
+    if printed is None:
+        return
+    if np.ndim(printed) == 0:
+        axes.axhline(float(printed), color=colour, ls=":", lw=0.9, label=PRINTED)
+    else:
+        axes.plot(*printed, ls=":", marker="D", color=colour, label=PRINTED)
+
+
+def _legend(axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    if once:
+        axes.legend(once.values(), [label.replace("$", r"\$") for label in once])
+
+
+def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
+    """The figure as PNG (panels side by side) and as PDF (one below the other, a column wide)."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    recipe = results.recipe
+    if not recipe.panels and not recipe.shows:
+        return []
+    places = [folder / f"{name}.png", folder / f"{name}.pdf"]
+    number, words = len(recipe.panels), bool(recipe.shows)
+    wide = min(WIDE, number)
+    tall = -(-number // max(1, wide))
+    side = (max(1, tall), wide + words), [(i // wide, i % wide) for i in range(number)]
+    column = (number + words, 1), [(i, 0) for i in range(number)]
+    with mpl.rc_context(LOOK):
+        for place, ((rows, columns), spots) in zip(places, (side, column), strict=True):
+            figure = Figure(figsize=(COLUMN * columns, 2.5 * rows), layout="constrained")
+            grid = figure.add_gridspec(rows, columns)
+            for spot, panel in zip(spots, recipe.panels, strict=True):
+                panel.draw(figure.add_subplot(grid[spot]), results)
+            if words:  # at the right, or below
+                beside = grid[:, -1] if columns > 1 else grid[-1, 0]
+                _say(figure.add_subplot(beside), recipe)
+            dated = "CreationDate" if place.suffix == ".pdf" else "Software"
+            figure.savefig(place, dpi=200, metadata={dated: None})
+    return places
+
+
+def _say(axes: Any, recipe: Recipe) -> None:
+    """What the printed figure shows."""
+    axes.axis("off")
+    head = f"In the paper ({recipe.where}):" if recipe.where else "In the paper:"
+    text = f"{head}\n\n{textwrap.fill(recipe.shows, 50)}".replace("$", r"\$")
+    axes.text(0, 1, text, va="top", fontsize=7, transform=axes.transAxes)

@@ -1,0 +1,132 @@
+"""A mean with its interval, and how many repetitions would decide.
+
+Repetitions are counted in *units* that are independent of one another: partitions where there
+are several, otherwise seeds. Intervals are Student's t over units, which assumes means that are
+about normal; with one unit there is none, and nothing is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import inf, isfinite, nan, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+SIDE = 0.025
+"""A claim of a direction is decided by the 95 % interval: 2.5 % on either side."""
+ALIKE = 0.05
+"""A claim of equivalence by two one-sided tests at 5 %: by the 90 % interval."""
+MOST = 10_000
+"""More units than this are called so."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The mean of a quantity over units, with what is needed for intervals.
+
+    >>> one = Estimate.of([1.0, 2.0, 3.0], "seed")
+    >>> one.mean, one.interval()[0] < 0 < one.interval(ALIKE)[0]
+    (2.0, True)
+    """
+
+    mean: float
+    sd: float
+    """Of one unit; NaN with fewer than two."""
+    units: int
+    unit: str = "seed"
+
+    @classmethod
+    def of(cls, samples: ArrayLike, unit: str = "seed") -> Estimate:
+        """The mean of samples, one per unit; those that are not finite are left out."""
+        values = np.asarray(samples, dtype=np.float64).ravel()
+        values = values[np.isfinite(values)]
+        if len(values) == 0:
+            return cls(nan, nan, 0, unit)
+        spread = float(values.std(ddof=1)) if len(values) > 1 else nan
+        return cls(float(values.mean()), spread, len(values), unit)
+
+    def interval(self, side: float = SIDE) -> tuple[float, float]:
+        """Low and high; without limits where there are too few units."""
+        half = reach(self.sd, self.units, side)
+        return self.mean - half, self.mean + half
+
+    @property
+    def counted(self) -> str:
+        """How many units."""
+        return f"{self.units} {self.unit}{'' if self.units == 1 else 's'}"
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        if not isfinite(self.mean):
+            return "not measured"
+        if not isfinite(low):
+            return f"{number(self.mean)} ({self.counted})"
+        return f"{number(self.mean)} ({number(low)} to {number(high)}; {self.counted})"
+
+
+def reach(sd: float, units: int, side: float = SIDE) -> float:
+    """How far the mean may be from the truth; without limit with fewer than two units."""
+    if units < 2 or not isfinite(sd):
+        return inf
+    return _quantile(side, units) * sd / sqrt(units)
+
+
+@cache
+def _quantile(side: float, units: int) -> float:
+    """Of Student's t; scipy takes its time."""
+    return float(stats.t.ppf(1 - side, units - 1))
+
+
+def needed(sd: float, gap: float, side: float = SIDE) -> int | None:
+    """With how many units an interval no longer reaches over a gap, if mean and spread stay.
+
+    None where that is not known, or is more than `MOST`.
+
+    >>> needed(1.0, 1.0), needed(1.0, 0.0)
+    (7, None)
+    """
+    if not isfinite(sd) or not isfinite(gap) or gap <= 0:
+        return None
+    low, high = 2, MOST
+    if reach(sd, high, side) >= gap:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reach(sd, middle, side) < gap else (middle + 1, high)
+    return low
+
+
+def ratio_interval(
+    above: Sequence[float], below: Sequence[float], side: float = SIDE
+) -> tuple[float, float]:
+    """Fieller's interval of mean(above) / mean(below), pairs; without limits where there is none.
+
+    It holds every c for which "mean(above) = c mean(below)" is not refuted by the paired t test.
+
+    >>> low, high = ratio_interval([4.0, 6.0, 5.0], [2.0, 3.0, 2.4])
+    >>> low < 15 / 7.4 < high
+    True
+    """
+    x, y = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    if len(x) < 2:
+        return -inf, inf
+    t = _quantile(side, len(x))
+    (xx, xy), (_, yy) = np.cov(x, y) / len(x)
+    a, b, c = y.mean() ** 2 - t**2 * yy, x.mean() * y.mean() - t**2 * xy, x.mean() ** 2 - t**2 * xx
+    if a <= 0:  # the denominator may be 0
+        return -inf, inf
+    half = sqrt(max(0.0, b * b - a * c)) / a
+    return float(b / a - half), float(b / a + half)
+
+
+def number(value: float) -> str:
+    """A number as people read it: four digits, a true minus sign.
+
+    >>> number(0.12345), number(-2.0), number(1234567.0)
+    ('0.1235', '\N{MINUS SIGN}2', '1.235e+06')
+    """
+    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{value:.4g}"

@@ -1,0 +1,217 @@
+"""A recipe that was run and judged, and what is written of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort.reproduction.drawing import Curves, write_figure
+from fedcohort.reproduction.judges import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
+from fedcohort.reproduction.measures import Measure, measure, word
+from fedcohort.reproduction.recipe import Claim
+from fedcohort.reproduction.results import Results
+
+EXIT = {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
+"""What the command ends with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Results, and what was found of every claim."""
+
+    results: Results
+    findings: tuple[Finding, ...]
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, results: Results, seconds: float = 0.0) -> Judged:
+        """Judge every claim of a recipe."""
+        found = tuple(claim.judge.judge(results) for claim in results.recipe.claims)
+        return cls(results, found, seconds)
+
+    @property
+    def verdict(self) -> str:
+        """Of the whole recipe."""
+        return overall([finding.verdict for finding in self.findings])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the runs, in plain values."""
+        from fedcohort import __version__
+
+        recipe, scale = self.results.recipe, self.results.scale
+        return {
+            "recipe": recipe.name,
+            "title": recipe.title,
+            "paper": recipe.paper,
+            "where": recipe.where,
+            "scale": self.results.scale_name,
+            "changed": scale.changed,
+            "seeds": scale.seeds,
+            "partitions": scale.partitions,
+            "verdict": self.verdict,
+            "claims": [
+                described(claim, finding)
+                for claim, finding in zip(recipe.claims, self.findings, strict=True)
+            ],
+            "notes": list(recipe.notes),
+            "version": __version__,
+            "date": datetime.now(UTC).date().isoformat(),
+            "seconds": round(self.seconds, 1),
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """PNG, PDF, CSV, JSON, Markdown and LaTeX into a folder; returns their places.
+
+        If no number is another than in the JSON that is there, its date stays as well.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        name = self.results.recipe.name
+        facts = kept_date(self.as_dict(), folder / f"{name}.json")
+        places = write_figure(self.results, folder, name)
+        for suffix, rows in (("", self.rows()), ("-curves", self.curves())):
+            table = list(rows)
+            if table:
+                places.append(folder / f"{name}{suffix}.csv")
+                with places[-1].open("w", newline="", encoding="utf-8") as file:
+                    csv.writer(file).writerows(table)
+        texts = {"json": json.dumps(facts, indent=2), "md": markdown(facts), "tex": latex(facts)}
+        for ending, text in texts.items():
+            places.append(folder / f"{name}.{ending}")
+            with replacing(places[-1], FOR_ALL_TO_READ) as draft:
+                draft.write(f"{text}\n".encode())
+        return places
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The table of the CSV: every run with its measures, or the computed columns."""
+        results = self.results
+        if not results.runs:
+            yield list(results.columns)
+            for row in zip(*results.columns.values(), strict=True):
+                yield [value.item() for value in row]
+            return
+        measures = self.measures()
+        yield ["cell", "arm", "partition", "seed", *measures]
+        built = [measure(each) for each in measures.values()]
+        for cell in results.runs:
+            for arm in results.arms(cell):
+                for (partition, seed), trace in results.traces((cell, arm)).items():
+                    yield [cell, arm, partition, seed, *(how(trace) for how in built)]
+
+    def measures(self) -> dict[str, Measure]:
+        """All that claims and panels look at, by word, and the accuracy."""
+        recipe = self.results.recipe
+        named = [which for claim in recipe.claims for which in claim.judge.measures]
+        named += [which for panel in recipe.panels for which in panel.measures]
+        return {word(which): which for which in ["accuracy", *named]}
+
+    def curves(self) -> Iterator[Sequence[Any]]:
+        """The curves that are drawn: mean and standard deviation over runs."""
+        shown = [panel for panel in self.results.recipe.panels if isinstance(panel, Curves)]
+        if shown:
+            yield ["curve", "cell", "arm", "round", "mean", "sd"]
+        for panel in shown:
+            for arm in panel.arms or self.results.arms(panel.cell):
+                x, rows = panel.rows(self.results, arm)
+                for at, column in zip(x, rows.T, strict=True):
+                    yield [panel.of, panel.cell or "", arm, int(at), column.mean(), column.std()]
+
+
+def overall(verdicts: Sequence[str]) -> str:
+    """The verdict on several claims together.
+
+    >>> overall(["reproduced", "undecided"]), overall(["reproduced", "not reproduced"])
+    ('undecided', 'partly')
+    """
+    seen = set(verdicts)
+    if seen <= {REPRODUCED}:
+        return REPRODUCED
+    if not seen & {NOT, PARTLY}:
+        return UNDECIDED
+    return PARTLY if seen & {REPRODUCED, PARTLY} else NOT
+
+
+def described(claim: Claim, finding: Finding) -> dict[str, Any]:
+    """A claim and what was found of it, in plain values."""
+    return {
+        "statement": claim.statement,
+        "printed": claim.printed,
+        "criterion": str(claim.judge),
+        "erratum": claim.erratum,
+        **asdict(finding),
+        "remedy": finding.remedy,
+    }
+
+
+def kept_date(facts: dict[str, Any], place: Path) -> dict[str, Any]:
+    """The same facts with the date and the time of the run that found them first."""
+    try:
+        old = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return facts
+    passing = {"date", "seconds"}
+    if not isinstance(old, Mapping) or not passing <= old.keys():
+        return facts
+    new = json.loads(json.dumps(facts))
+    same = all(old.get(key) == value for key, value in new.items() if key not in passing)
+    return {**facts, **{key: old[key] for key in passing}} if same else facts
+
+
+def found_text(claim: Mapping[str, Any]) -> str:
+    """What was found, with what would decide it."""
+    return "; ".join(filter(None, (claim["found"], claim["remedy"])))
+
+
+HEADS = ("claim", "printed", "criterion", "found", "verdict")
+
+
+def _cells(claim: Mapping[str, Any]) -> list[str]:
+    found = found_text(claim)
+    return [claim["statement"], claim["printed"], claim["criterion"], found, claim["verdict"]]
+
+
+def markdown(facts: Mapping[str, Any]) -> str:
+    """The claims as a table in Markdown."""
+    rows = [HEADS, ["---"] * len(HEADS), *map(_cells, facts["claims"])]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    head = f"**{facts['title']}** ({_source(facts)}): {facts['verdict']}."
+    changed = ["", f"At this scale: {facts['changed']}"] if facts["changed"] else []
+    return "\n".join([head, "", *lines, *changed])
+
+
+def latex(facts: Mapping[str, Any]) -> str:
+    """The claims as a table in LaTeX; needs the package booktabs."""
+    rows = [" & ".join(map(escaped, row)) + r" \\" for row in map(_cells, facts["claims"])]
+    heads = " & ".join(HEADS) + r" \\"
+    widths = "p{.24\\linewidth}p{.14\\linewidth}p{.24\\linewidth}p{.2\\linewidth}l"
+    return "\n".join([
+        f"% {facts['title']} ({_source(facts)}): {facts['verdict']}",
+        rf"\begin{{tabular}}{{{widths}}}", r"\toprule", heads, r"\midrule", *rows, r"\bottomrule",
+        r"\end{tabular}",
+    ])  # fmt: skip
+
+
+def _source(facts: Mapping[str, Any]) -> str:
+    seeds = f"{facts['seeds']} seeds, {facts['partitions']} partitions"
+    return f"{facts['paper']}, {facts['where']}; {facts['scale']}, {seeds}"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "±": r"$\pm$", "<": "$<$", ">": "$>$",
+}  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    r"""A text as LaTeX sets it.
+
+    >>> escaped("95 % of x_1")
+    '95 \\% of x\\_1'
+    """
+    return "".join(_LATEX.get(sign, sign) for sign in text)

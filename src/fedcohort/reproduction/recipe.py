@@ -1,0 +1,248 @@
+"""What a recipe is: a figure or table of a paper as data.
+
+Its *cells* are comparisons (who trains on what, by which schemes), its *scales* say how much of
+them is run, its *claims* what the paper says of the outcome and when that counts as seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.parameters import is_whole
+from fedcohort.core.types import Array
+from fedcohort.learning import Task
+from fedcohort.learning.work import LocalWork
+from fedcohort.simulation.arms import Which
+from fedcohort.simulation.problem import Problem
+
+if TYPE_CHECKING:
+    from fedcohort.reproduction.drawing import Panel
+    from fedcohort.reproduction.former import Outcome
+    from fedcohort.reproduction.judges import Judge
+
+SCALES = ("quick", "standard", "full")
+"""A minute; under an hour for all recipes of a paper; as in the paper. On two cores."""
+Arms: TypeAlias = Sequence[Which] | Mapping[str, Which]
+"""As `compare` takes them: words, schemes, or either by label."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One comparison.
+
+    Parameters
+    ----------
+    name
+        As in claims and folders.
+    problem
+        Data, partition and model. Partition k of several is that of ``partition_seed + k``.
+    arms
+        Words such as ``"md:m=10"`` or ``"md:m=10+scaffold"``, schemes, a mapping from label to
+        either; or a function of the task that gives them, where they depend on the clients' sizes.
+    rounds, work
+        T, and what a chosen client does.
+    options
+        Other options of `compare`: ``evaluate_every``, ``centralised``, ``measures``, ...
+    """
+
+    name: str
+    problem: Problem
+    arms: Arms | Callable[[Task], Arms]
+    rounds: int
+    work: LocalWork = field(default_factory=LocalWork)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def at(self, scale: Scale) -> Cell:
+        """The cell as it is run at a scale."""
+        changes = dict(scale.change)
+        problem = replace(self.problem, **changes.pop("problem", {}))
+        options = {**self.options, **changes.pop("options", {})}
+        rounds = self.rounds if scale.rounds is None else scale.rounds
+        return replace(self, rounds=rounds, problem=problem, options=options, **changes)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of a recipe is run.
+
+    Parameters
+    ----------
+    seeds, partitions
+        How many of each: every arm runs on every partition with every seed.
+    changed
+        In words, what is not as in the paper; empty where nothing is. It is printed.
+    minutes
+        How long it takes on two cores, where that was measured.
+    rounds
+        Of every cell; None for what each says.
+    only
+        The names of the cells that are run; None for all.
+    change
+        What else of every cell is otherwise: ``work``, ``arms``; settings of ``problem`` and
+        ``options`` by name, the others stay.
+    numbers
+        What a computed recipe wants to know: repetitions, points of a grid, ...
+    """
+
+    seeds: int = 1
+    partitions: int = 1
+    changed: str = ""
+    minutes: float | None = None
+    rounds: int | None = None
+    only: tuple[str, ...] | None = None
+    change: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "partitions"):
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise BadParameter(name, "a scale", "an int of at least 1", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a recipe without training found with one seed.
+
+    Parameters
+    ----------
+    columns
+        The data of the figure: columns of equal length, by name.
+    samples
+        Numbers that claims are about, by name: one each, or several that are independent.
+    """
+
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    samples: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {len(column) for column in self.columns.values()}
+        if len(lengths) > 1:
+            raise BadInput(f"The columns of a recipe must have one length; got {lengths}.")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper, and when it counts as seen.
+
+    Parameters
+    ----------
+    statement
+        What the paper says.
+    printed
+        The numbers, and where they stand.
+    judge
+        The criterion, from `fedcohort.reproduction.judges`; it is written before the run.
+    erratum
+        The number of the erratum that it is about, as in ``"E2.15"``.
+    """
+
+    statement: str
+    printed: str
+    judge: Judge
+    erratum: str = ""
+
+
+Former: TypeAlias = "Callable[[int, int | None], Outcome]"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One figure or table of a paper.
+
+    Parameters
+    ----------
+    name, title
+        As on the command line; what it shows.
+    paper, where
+        The citation, the same for all recipes of a paper; the figure or table in it.
+    cells
+        The comparisons that are run.
+    compute
+        For what needs no training: ``compute(scale, seed)``. A recipe may have both.
+    scales
+        By name, of `SCALES`.
+    claims
+        What is judged.
+    panels, shows
+        What is drawn, from `fedcohort.reproduction.drawing`; and in words what the printed figure
+        shows, which stands beside it.
+    notes
+        Where this differs from the paper at every scale, and why.
+    """
+
+    name: str
+    title: str
+    paper: str
+    run: Former | None = field(default=None, repr=False)
+    repetitions: str = ""
+    where: str = ""
+    cells: tuple[Cell, ...] = ()
+    compute: Callable[[Scale, int], Computed] | None = field(default=None, repr=False)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    panels: tuple[Panel, ...] = field(default=(), repr=False)
+    shows: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.run is not None:
+            if self.run.__module__.split(".")[0] != __name__.split(".")[0]:
+                warnings.warn(
+                    f"The recipe '{self.name}' is a function with booleans for verdicts; write it "
+                    "as cells or compute, scales and claims (see docs/reproduction.md).",
+                    DeprecationWarning,
+                    stacklevel=3,
+                )
+            return
+        if not self.cells and self.compute is None:
+            raise BadInput(f"The recipe '{self.name}' must have cells, or compute something.")
+        for key in self.scales:
+            if key not in SCALES:
+                raise UnknownName("scale", key, SCALES)
+        if not self.scales:
+            raise BadInput(f"The recipe '{self.name}' must have a scale: {', '.join(SCALES)}.")
+        if not self.claims:
+            raise BadInput(f"The recipe '{self.name}' must claim something.")
+        names = [cell.name for cell in self.cells]
+        if len(set(names)) < len(names):
+            raise BadInput(f"Two cells of the recipe '{self.name}' have one name.")
+
+    def scale(self, name: str) -> Scale:
+        """The scale of that name."""
+        if name not in SCALES:
+            raise UnknownName("scale", name, SCALES)
+        if name not in self.scales:
+            has = ", ".join(self.scales)
+            raise BadInput(f"The recipe '{self.name}' has no scale '{name}'; it has {has}.")
+        return self.scales[name]
+
+    def cells_at(self, scale: Scale) -> tuple[Cell, ...]:
+        """The comparisons that are run at a scale."""
+        wanted = [cell for cell in self.cells if scale.only is None or cell.name in scale.only]
+        return tuple(cell.at(scale) for cell in wanted)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a listing shows, in plain values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "paper": self.paper,
+            "where": self.where,
+            "scales": {
+                name: {
+                    "seeds": scale.seeds,
+                    "partitions": scale.partitions,
+                    "minutes": scale.minutes,
+                    "changed": scale.changed,
+                }
+                for name, scale in self.scales.items()
+            },
+            "claims": [
+                {"statement": c.statement, "printed": c.printed, "criterion": str(c.judge)}
+                for c in self.claims
+            ],
+        }

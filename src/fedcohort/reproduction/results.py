@@ -1,0 +1,125 @@
+"""What a recipe found: runs by cell and partition, computed numbers by seed; read by claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.types import Array, Floats
+from fedcohort.reproduction.measures import Measure, measure, waits
+from fedcohort.reproduction.recipe import Computed, Recipe, Scale
+from fedcohort.simulation.comparison import Comparison
+from fedcohort.trace import Trace
+
+Of: TypeAlias = str | tuple[str, str]
+"""An arm by its label, or (cell, label) where a recipe has several cells."""
+COMPUTED = "computed"
+"""The measure whose arms are the samples of a computed recipe."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """One number per unit: per partition where there are several, otherwise per seed.
+
+    Seeds on one partition share it and are not independent repetitions of anything that depends
+    on how data is divided; their mean is the value of the partition.
+    """
+
+    by_unit: Mapping[int, float]
+    unit: str
+    never: int = 0
+    """Runs that did not reach what the measure waits for: their numbers are lower bounds."""
+
+    def paired(self, other: Values) -> tuple[Floats, Floats]:
+        """The values of both in the units that both have."""
+        if self.unit != other.unit:
+            raise BadInput(
+                f"A claim must not mix {self.unit}s with {other.unit}s; give both cells as many "
+                "partitions."
+            )
+        both = [key for key in self.by_unit if key in other.by_unit]
+        pairs = np.array([[self.by_unit[key], other.by_unit[key]] for key in both])
+        pairs = pairs.reshape(-1, 2)
+        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        return pairs[:, 0], pairs[:, 1]
+
+    @property
+    def numbers(self) -> Floats:
+        """(units,)."""
+        return np.array(list(self.by_unit.values()), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All that a claim may look at."""
+
+    recipe: Recipe
+    scale: Scale
+    scale_name: str = "quick"
+    runs: Mapping[str, tuple[Comparison, ...]] = field(default_factory=dict)
+    """By cell: one comparison, or one for every partition."""
+    computed: Mapping[int, Computed] = field(default_factory=dict)
+    """By seed."""
+
+    def arms(self, cell: str | None = None) -> tuple[str, ...]:
+        """The labels of a cell, in order."""
+        return self._cell(cell)[0].labels
+
+    def _cell(self, name: str | None) -> tuple[Comparison, ...]:
+        if name is None:
+            if len(self.runs) != 1:
+                raise BadInput(
+                    f"The recipe '{self.recipe.name}' has several cells; say which: (cell, arm)."
+                )
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise UnknownName("cell", name, self.runs)
+        return self.runs[name]
+
+    def traces(self, of: Of) -> dict[tuple[int, int], Trace]:
+        """The runs of an arm by (partition, seed)."""
+        cell, label = (None, of) if isinstance(of, str) else of
+        found = {
+            (trace.partition, trace.seed): trace
+            for comparison in self._cell(cell)
+            for trace in comparison.of(label)
+        }
+        if not found:
+            raise UnknownName("arm", label, self.arms(cell))
+        return found
+
+    def values(self, which: Measure, of: Of) -> Values:
+        """A measure of an arm, one number per unit."""
+        if which == COMPUTED:
+            return self._samples(of)
+        how = measure(which)
+        traces = self.traces(of)
+        found = {key: how(trace) for key, trace in traces.items()}
+        late = [value > traces[key].rounds for key, value in found.items()]
+        never = sum(late) if waits(which) else 0
+        partitions = sorted({partition for partition, _ in found})
+        if len(partitions) == 1:
+            return Values({seed: value for (_, seed), value in found.items()}, "seed", never)
+        means = {
+            p: float(np.mean([value for (at, _), value in found.items() if at == p]))
+            for p in partitions
+        }
+        return Values(means, "partition", never)
+
+    def _samples(self, name: Of) -> Values:
+        rows: list[float] = []
+        for computed in self.computed.values():
+            if not isinstance(name, str) or name not in computed.samples:
+                raise UnknownName("sample", name, computed.samples)
+            rows += np.asarray(computed.samples[name], dtype=np.float64).ravel().tolist()
+        return Values(dict(enumerate(rows)), "repetition")
+
+    @cached_property
+    def columns(self) -> Mapping[str, Array]:
+        """The columns of a computed recipe: those of its first seed."""
+        return next(iter(self.computed.values())).columns if self.computed else {}

@@ -1,0 +1,148 @@
+"""``fedcohort reproduce``: lists, runs one or all, writes, and ends with what was found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from fedcohort.cli import app
+from fedcohort.cli import reproduce as command
+from fedcohort.core import registry
+from fedcohort.recipes import RECIPES, Claim, Computed, Exact, Outcome, Recipe, Scale, Verdict
+
+MINE = """
+from fedcohort.recipes import Claim, Computed, Exact, Recipe, Scale
+
+
+def compute(scale, seed):
+    return Computed({"x": [1.0, 2.0]}, {"answer": scale.numbers["answer"]})
+
+
+MINE = Recipe(
+    "mine",
+    "The answer",
+    "A paper of mine",
+    where="Table 1",
+    compute=compute,
+    scales={"quick": Scale(changed="Nothing.", numbers={"answer": 42})},
+    claims=(Claim("the answer", "42", Exact("answer", 42, 0)),),
+)
+"""
+
+
+def said(*words: object) -> Result:
+    return CliRunner().invoke(app(), ["reproduce", *map(str, words)])
+
+
+def made(name: str, answer: float, paper: str = "P") -> Recipe:
+    def compute(scale: Scale, seed: int) -> Computed:
+        if answer < 0:
+            raise ValueError("no answer")
+        return Computed(samples={"answer": answer})
+
+    claim = Claim("the answer", "42", Exact("answer", 42, 0))
+    return Recipe(name, "T", paper, compute=compute, scales={"quick": Scale()}, claims=(claim,))
+
+
+def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine_answer.py").write_text(MINE)
+    found = said("./mine_answer.py")
+    assert found.exit_code == 0, found.output
+    assert "At this scale: Nothing." in found.output
+    assert "A paper of mine, Table 1" in found.output
+    folder = tmp_path / "reproduced" / "mine-quick"
+    assert json.loads((folder / "mine.json").read_text())["verdict"] == "reproduced"
+    assert (folder / "mine.csv").read_text().splitlines() == ["x", "1.0", "2.0"]
+
+
+def test_an_entry_point_is_listed_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = SimpleNamespace(name="theirs", value="them:R", load=lambda: made("theirs", 42))
+    honest = registry.entry_points
+
+    def points(group: str) -> Any:
+        return [point] if group == "fedcohort.recipes" else honest(group=group)
+
+    monkeypatch.setattr(registry, "entry_points", points)
+    RECIPES.refresh()
+    try:
+        listed = json.loads(said("--json").stdout)
+        assert "theirs" in {row["name"] for row in listed}
+        assert said("theirs", "--out", tmp_path).exit_code == 0
+    finally:
+        monkeypatch.undo()
+        RECIPES.refresh()
+
+
+def test_the_list_is_by_paper() -> None:
+    found = said()
+    assert found.exit_code == 0
+    papers = [line for line in found.output.splitlines() if "On the Impact of Client" in line]
+    assert len(papers) == 1
+    assert "impact-fig4" in found.output
+    rows = json.loads(said("--json").stdout)
+    assert {"claims", "scales", "paper", "where"} <= rows[0].keys()
+    only = json.loads(said("--paper", "impact", "--json").stdout)
+    assert {row["name"].split("-")[0] for row in only} == {"impact"}
+
+
+@pytest.mark.parametrize(("answer", "code"), [(42, 0), (43, 2)])
+def test_exit_codes(
+    answer: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "recipe", lambda name: made("x", answer))
+    found = said("x", "--out", tmp_path, "--json")
+    assert found.exit_code == code
+    assert json.loads(found.stdout)["claims"][0]["printed"] == "42"
+
+
+def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = {"good": made("good", 42), "bad": made("bad", -1), "wrong": made("wrong", 7, "Q")}
+    monkeypatch.setattr(command, "recipes", lambda: every)
+    found = said("--all", "--out", tmp_path)
+    assert found.exit_code == 1
+    assert "no answer" in found.output
+    for name in every:
+        assert name in found.stdout
+    assert (tmp_path / "wrong-quick" / "wrong.json").is_file()
+    assert said("--all", "--paper", "q", "--out", tmp_path).exit_code == 2
+    every.pop("bad")
+    every.pop("wrong")
+    assert said("--all", "--out", tmp_path).exit_code == 0
+    assert said("--all", "--out", tmp_path, "--scale", "full").exit_code == 0  # it has none
+    rows = json.loads(said("--all", "--out", tmp_path, "--json").stdout)
+    assert [row["verdict"] for row in rows] == ["reproduced"]
+
+
+def test_a_recipe_of_the_former_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    bad = Outcome({"x": np.ones(2)}, (Verdict("s", "1", "2", False),), lambda figure: None, {})
+    with pytest.warns(DeprecationWarning, match="write it as cells or compute"):
+        wrong = Recipe("wrong", "t", "p", lambda seed, repetitions: bad)
+    monkeypatch.setattr(command, "recipe", lambda name: wrong)
+    found = said("wrong", "--out", tmp_path)
+    assert found.exit_code == 2
+    assert "not reproduced" in found.output
+    assert (tmp_path / "wrong.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["x", "--all"], "not both"),
+        (["--paper", "nobody"], "No recipe is of a paper with 'nobody'"),
+        (["impact-fig1", "--scale", "huge"], "--scale must be"),
+        (["impact-fig1", "--partitions", "0"], "--partitions must be"),
+        (["impact-fig1", "--jobs", "0"], "--jobs must be"),
+    ],
+)
+def test_bad_words(words: list[str], why: str) -> None:
+    found = said(*words)
+    assert why in str(found.exception)

@@ -1,0 +1,256 @@
+"""Verdicts on made-up runs: each of the four can come about, and nothing is decided by luck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.recipes import (
+    NOT,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    Alike,
+    Close,
+    Computed,
+    Contrast,
+    Estimate,
+    Every,
+    Exact,
+    Holds,
+    Own,
+    Ratio,
+    Results,
+    Scale,
+    difference,
+    order,
+)
+from fedcohort.reproduction.estimate import needed, ratio_interval, reach
+from fedcohort.reproduction.judged import EXIT, overall
+
+
+def level(run: Any) -> float:
+    return float(run.value)
+
+
+class Fake:
+    """A comparison whose runs are one number each."""
+
+    def __init__(self, arms: Mapping[str, Sequence[float]], partitions: int = 1) -> None:
+        self.labels = tuple(arms)
+        self.runs = {
+            label: tuple(
+                SimpleNamespace(value=v, seed=i // partitions, partition=i % partitions, rounds=10)
+                for i, v in enumerate(values)
+            )
+            for label, values in arms.items()
+        }
+
+    def of(self, label: str) -> tuple[Any, ...]:
+        return self.runs.get(label, ())
+
+
+def results(*, partitions: int = 1, **arms: Sequence[float]) -> Results:
+    recipe: Any = SimpleNamespace(name="fake")
+    cell: Any = (Fake(arms, partitions),)
+    return Results(recipe, Scale(), runs={"cell": cell})
+
+
+def computed(**samples: Any) -> Results:
+    recipe: Any = SimpleNamespace(name="fake")
+    return Results(recipe, Scale(), computed={0: Computed(samples=samples)})
+
+
+SOME = results(a=[0.90, 0.91, 0.92], b=[0.80, 0.81, 0.82], c=[0.79, 0.82, 0.81])
+
+
+@pytest.mark.parametrize(
+    ("judge", "verdict"),
+    [
+        (difference(level, "a", "b"), REPRODUCED),
+        (difference(level, "b", "a"), NOT),
+        (difference(level, "b", "c"), UNDECIDED),
+        (difference(level, "a", "b", above=0.2), NOT),
+        (difference(level, "a", "b", above=0.2, partly=0.05), PARTLY),
+        (difference(level, "a", "c", above=0.2, partly=0.1), UNDECIDED),
+        (Contrast(level, {"a": 1, "b": -2, "c": 1}), REPRODUCED),
+        (Alike(level, "b", "c", within=0.05), REPRODUCED),
+        (Alike(level, "b", "c", within=0.01), UNDECIDED),
+        (Alike(level, "a", "b", within=0.05), NOT),
+        (Ratio(level, "a", "b", at_least=1.1), REPRODUCED),
+        (Ratio(level, "a", "b", at_least=1.2), NOT),
+        (Ratio(level, "a", "b", at_least=1.2, partly=1.05), PARTLY),
+        (Close(level, "a", printed=0.91, within=0.05), REPRODUCED),
+        (Close(level, "a", printed=0.91, within=0.001), UNDECIDED),
+        (Close(level, "a", printed=0.5, within=0.05), NOT),
+        (order(level, ["a", "b"]), REPRODUCED),
+        (order(level, ["a", "b", "c"]), UNDECIDED),
+        (order(level, ["b", "a"]), NOT),
+        (Every(difference(level, "a", "b"), difference(level, "b", "a")), PARTLY),
+        (Own("x", lambda r: r.values(level, "a"), above=0.8), REPRODUCED),
+        (Own("x", lambda r: [0.1, 0.12, 0.11], within=0.05, printed=0.11), REPRODUCED),
+        (Own("x", lambda r: Estimate(1.0, 0.1, 4), above=2.0), NOT),
+    ],
+    ids=str,
+)
+def test_each_verdict(judge, verdict):
+    assert judge.judge(SOME).verdict == verdict
+
+
+def test_one_seed_decides_nothing():
+    one = results(a=[0.9], b=[0.1])
+    for judge in (
+        difference(level, "a", "b"),
+        Alike(level, "a", "b", within=5),
+        Ratio(level, "a", "b", at_least=2),
+        Close(level, "a", 0.9, within=0.5),
+    ):
+        found = judge.judge(one)
+        assert found.verdict == UNDECIDED
+        assert found.remedy == "one seed has no spread: run at least 2"
+
+
+def test_not_seen_is_not_the_same_as_equal():
+    """A difference that cannot be seen with two noisy seeds is no equivalence."""
+    noisy = results(a=[0.5, 0.9], b=[0.9, 0.5])
+    assert Alike(level, "a", "b", within=0.1).judge(noisy).verdict == UNDECIDED
+
+
+def test_undecided_says_how_many_would_decide():
+    found = difference(level, "a", "b").judge(results(a=[1.0, 3.0, 2.0], b=[1.0, 0.0, 2.0]))
+    assert found.verdict == UNDECIDED
+    gaps = np.array([0.0, 3.0, 0.0])
+    n = found.needed
+    assert n is not None
+    assert reach(gaps.std(ddof=1), n) < 1.0 <= reach(gaps.std(ddof=1), n - 1)
+    assert f"about {n} seeds" in found.remedy
+    assert needed(1.0, 1e-9) is None
+
+
+def test_the_unit_is_the_partition_where_there_are_several():
+    """Four seeds on each of two partitions are two units, not eight."""
+    values = [0.9, 0.1] * 4
+    one, two = results(a=values), results(a=values, partitions=2)
+    assert one.values(level, "a").unit == "seed"
+    assert len(one.values(level, "a").by_unit) == 8
+    found = two.values(level, "a")
+    assert found.unit == "partition"
+    assert found.by_unit == pytest.approx({0: 0.9, 1: 0.1})
+
+
+def test_seeds_and_partitions_are_not_mixed():
+    recipe: Any = SimpleNamespace(name="fake")
+    runs: Any = {"one": (Fake({"a": [1.0, 2.0]}),), "two": (Fake({"a": [1.0, 2.0]}, 2),)}
+    mixed = Results(recipe, Scale(), runs=runs)
+    with pytest.raises(BadInput, match="must not mix partitions with seeds"):
+        difference(level, ("one", "a"), ("two", "a")).judge(mixed)
+    with pytest.raises(BadInput, match="several cells"):
+        difference(level, "a", "b").judge(mixed)
+
+
+def test_unknown_arms_and_samples_are_named():
+    with pytest.raises(UnknownName, match="arm"):
+        difference(level, "a", "d").judge(SOME)
+    with pytest.raises(UnknownName, match="cell"):
+        difference(level, ("x", "a"), "b").judge(SOME)
+    with pytest.raises(UnknownName, match="sample"):
+        Exact("x", 1.0, 0.1).judge(computed(y=1.0))
+
+
+def test_computed_numbers():
+    found = computed(x=1.2541, some=[1, 0, 1], none=[0, 0], nan=np.nan)
+    assert Exact("x", 1.254, 5e-4).judge(found).verdict == REPRODUCED
+    assert Exact("x", 1.255, 5e-4).judge(found).verdict == NOT
+    assert Exact("nan", 1.0, 5e-4).judge(found).verdict == NOT
+    assert Holds("some").judge(found).verdict == PARTLY
+    assert Holds("some").judge(found).found == "in 2 of 3 repetitions"
+    assert Holds("none").judge(found).verdict == NOT
+    assert "(x 1.254)" in Holds("none", shown="x").judge(found).found
+    assert Close("computed", "some", 0.5, within=5).judge(found).verdict == REPRODUCED
+
+
+def test_runs_that_never_got_there_leave_it_open():
+    """A run of 10 rounds that never reached the target counts 11: a lower bound."""
+
+    def wait(arms: Mapping[str, Sequence[float]]) -> Results:
+        found = results(**arms)
+        for label in arms:
+            for run in found.runs["cell"][0].of(label):
+                run.accuracy = np.where(np.arange(1, 11) >= run.value, 1.0, 0.0)
+                run.metrics, run.rounds = {}, 10
+        return found
+
+    def verdict(judge: Any, **arms: Sequence[float]) -> str:
+        return judge.judge(wait(arms)).verdict
+
+    sooner = Ratio("rounds-to:target=0.5", "slow", "fast", at_least=2)
+    assert verdict(sooner, slow=[9, 9, 10], fast=[2, 2, 2]) == REPRODUCED
+    assert verdict(sooner, slow=[11, 11, 11], fast=[2, 2, 3]) == REPRODUCED  # or even later
+    assert verdict(sooner, slow=[11, 11, 11], fast=[9, 9, 9]) == UNDECIDED  # how late, who knows
+    assert verdict(sooner, slow=[9, 9, 8], fast=[9, 9, 8]) == NOT
+    assert verdict(sooner, slow=[11, 11], fast=[11, 11]) == UNDECIDED
+    later = difference("rounds-to:target=0.5", "slow", "fast")
+    assert verdict(later, slow=[9, 9, 9], fast=[11, 11, 11]) == NOT
+    alike = Alike("rounds-to:target=0.5", "slow", "fast", within=2)
+    assert verdict(alike, slow=[11, 11], fast=[11, 11]) == UNDECIDED
+    found = alike.judge(wait({"slow": [11, 11], "fast": [3, 3]}))
+    assert found.remedy == "more rounds would decide: slow did not get there in 2 runs"
+
+
+def test_fieller_is_the_paired_t_test():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(3, 0.3, 8), rng.normal(1, 0.1, 8)
+    low, high = ratio_interval(x, y)
+    for edge in (low, high):
+        gaps = x - edge * y
+        assert abs(gaps.mean()) == pytest.approx(reach(gaps.std(ddof=1), 8))
+    assert ratio_interval([1, 2, 3], [-1, 0, 1]) == (-np.inf, np.inf)
+
+
+def test_the_level_of_an_equivalence():
+    """At the edge of the margin two one-sided tests say "alike" in 5 % of cases, not more."""
+    rng = np.random.default_rng(0)
+    drawn = Own("x", lambda r: rng.normal(1.0, 1.0, 6), within=1.0)
+    said = sum(drawn.judge(SOME).verdict == REPRODUCED for _ in range(2000))
+    assert said <= 147  # P(Binomial(2000, 0.05) > 147) < 1e-6
+
+
+def test_the_level_of_a_direction():
+    rng = np.random.default_rng(0)
+    drawn = Own("x", lambda r: rng.normal(0.0, 1.0, 5), above=0.0)
+    said = [drawn.judge(SOME).verdict for _ in range(2000)]
+    assert said.count(REPRODUCED) <= 87  # P(Binomial(2000, 0.025) > 87) < 1e-6
+    assert said.count(NOT) <= 87
+    assert UNDECIDED in said
+
+
+def test_the_whole_and_its_exit_code():
+    assert overall([REPRODUCED, REPRODUCED]) == REPRODUCED
+    assert overall([REPRODUCED, UNDECIDED]) == UNDECIDED
+    assert overall([REPRODUCED, NOT]) == PARTLY
+    assert overall([UNDECIDED, NOT]) == NOT
+    assert EXIT == {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
+
+
+def test_criteria_in_words():
+    assert str(difference("accuracy", ("x", "a"), "b", above=0.1, partly=0.0)) == (
+        "accuracy: a (x) − b is above 0.1, 95 % interval; partly: above 0"
+    )
+    assert "within ±0.5, two one-sided tests at 5 %" in str(Alike("loss", "a", "b", 0.5))
+    assert "; and " in str(order("accuracy", ["a", "b", "c"]))
+
+
+def test_bad_criteria():
+    for wrong in (
+        lambda: Every(),
+        lambda: order("accuracy", ["a"]),
+        lambda: Own("x", len),
+        lambda: difference("loss", "a", "a"),
+    ):
+        with pytest.raises(BadInput):
+            wrong()

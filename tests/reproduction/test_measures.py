@@ -1,0 +1,88 @@
+"""Measures of a run, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort import LocalWork, Problem, Trace, scheme, simulate
+from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.learning import Quadratic
+from fedcohort.reproduction.measures import MEASURES, measure, waits, word
+
+
+@pytest.fixture(scope="module")
+def run() -> Trace:
+    task = Problem("digits", "iid:n=5").task()
+    return simulate(task, scheme("uniform", m=2), rounds=8, work=LocalWork(steps=2), measures="f1")
+
+
+def bent(trace: Trace, accuracy: list[float]) -> Trace:
+    """The same run with another curve."""
+    return replace(trace, accuracy=np.array(accuracy))
+
+
+CURVE = [0.1, 0.6, 0.4, 0.7, np.nan, 0.8, 0.6, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("accuracy", 0.9),
+        ("accuracy:last=2", 0.75),
+        ("accuracy:last=0.4", (0.8 + 0.6 + 0.9) / 3),
+        ("spread:last=2", 0.15),
+        ("jumps", (0.1 + 0.2 + 0.3) / 3),
+        ("area", (0.1 + 0.6 + 0.4 + 0.7 + 0.8 + 0.6 + 0.9) / 7),
+        ("best", 0.9),
+        ("best:round=5", 0.7),
+        ("at:round=5", 0.7),
+        ("rounds-to:target=0.5", 4),
+        ("first-to:target=0.5", 2),
+        ("rounds-to:target=0.85", 8),
+        ("rounds-to:target=0.95", 9),
+        ("first-to:target=0.95", 9),
+        ("rounds-to:target=0.05", 1),
+        ("rounds-to:target=0.5,window=2", 3),
+        ("clients", 2),
+    ],
+)
+def test_by_hand(run: Trace, name: str, value: float) -> None:
+    assert measure(name)(bent(run, CURVE)) == pytest.approx(value)
+
+
+def test_every_measure_is_a_number_or_nan(run: Trace) -> None:
+    given = {"rounds-to": ":target=0.5", "first-to": ":target=0.5", "at": ":round=3"}
+    for name in MEASURES:
+        found = measure(name + given.get(name, ""))(run)
+        assert isinstance(found, float)
+        assert np.isfinite(found) or name in ("client-accuracy", "perplexity", "worst-clients")
+    assert measure("f1")(run) == pytest.approx(float(run.f1.mean()))
+    assert measure("class-f1")(run) == pytest.approx(float(run.f1.mean()))
+
+
+def test_when_everybody_was_seen() -> None:
+    task, work = Quadratic(np.zeros((6, 1))), LocalWork(steps=1, batch=None)
+    assert measure("all-seen")(simulate(task, "full", rounds=2, work=work)) == 1
+    few = simulate(task, scheme("uniform", m=1), rounds=3, work=work)
+    assert measure("all-seen")(few) == 4
+    assert np.isnan(measure("accuracy")(few))
+
+
+def test_words() -> None:
+    with pytest.raises(UnknownName, match="accuracy"):
+        measure("acuracy")
+    with pytest.raises(UnknownName, match="setting of the measure 'accuracy'"):
+        measure("accuracy:first=3")
+    with pytest.raises(BadInput, match="rounds-to:target="):
+        measure("rounds-to")
+    assert waits("rounds-to:target=0.5")
+    assert not waits("accuracy")
+
+    def my_own(trace: Trace) -> float:
+        return 1.0
+
+    assert word(my_own) == "my own"
+    assert measure(my_own) is my_own

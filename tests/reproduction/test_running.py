@@ -1,0 +1,266 @@
+"""A recipe runs in a folder: killed, it goes on; run again, it computes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort import LocalWork, Problem
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.recipes import (
+    Alike,
+    Along,
+    Bars,
+    Cell,
+    Claim,
+    Columns,
+    Computed,
+    Curves,
+    Drawn,
+    Exact,
+    Judged,
+    Recipe,
+    Results,
+    Run,
+    Scale,
+    difference,
+)
+from fedcohort.reproduction import running
+from fedcohort.simulation import comparison
+
+WORK = LocalWork(steps=2, batch=10, lr=0.1)
+CLAIM = Claim("md is as good as uniform", "0.9", Alike("accuracy", "md", "uniform", within=0.5))
+CELL = Cell("digits", Problem("digits", "iid:n=6"), ["md:m=2", "uniform:m=2"], 4, WORK)
+TINY = Recipe(
+    "tiny",
+    "Two schemes",
+    "A paper",
+    where="Figure 7",
+    cells=(CELL,),
+    scales={"quick": Scale(seeds=2, rounds=3, changed="3 rounds instead of 4.")},
+    claims=(CLAIM,),
+    panels=(
+        Curves("accuracy", printed={"md": 0.9}),
+        Bars("accuracy", printed={"md": 0.9}),
+        Along("accuracy", {"digits": 1.0}, "x", printed={"md": ([1.0], [0.9])}),
+    ),
+    shows="Two curves & 100 % of $nothing$.",
+)
+
+
+def ran(recipe: Recipe, folder: Path, **how: int) -> Judged:
+    return Judged.of(Run.of(recipe, "quick", folder, jobs=1, **how)())
+
+
+def test_run_written_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = ran(TINY, tmp_path).write(tmp_path)
+    assert {place.suffix for place in places} == {".png", ".pdf", ".csv", ".json", ".md", ".tex"}
+    assert (tmp_path / "tiny.pdf").read_bytes()[:4] == b"%PDF"
+    facts = json.loads((tmp_path / "tiny.json").read_text())
+    assert facts["changed"] == "3 rounds instead of 4."
+    assert (facts["scale"], facts["seeds"], facts["partitions"]) == ("quick", 2, 1)
+    lines = (tmp_path / "tiny.csv").read_text().splitlines()
+    assert lines[0] == "cell,arm,partition,seed,accuracy"
+    assert len(lines) == 1 + 2 * 2
+    curves = (tmp_path / "tiny-curves.csv").read_text().splitlines()
+    assert len(curves) == 1 + 2 * 3
+    assert r"95 \%" not in (tmp_path / "tiny.tex").read_text()
+    assert r"5 \%" in (tmp_path / "tiny.tex").read_text()
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is left to be computed")
+
+    monkeypatch.setattr(comparison.Arm, "run", never)
+    before = {p: p.read_bytes() for p in places if p.suffix != ".png"}
+    (tmp_path / "tiny.json").write_text(
+        (tmp_path / "tiny.json").read_text().replace(facts["date"], "2020-01-01")
+    )
+    ran(TINY, tmp_path).write(tmp_path)
+    for place, content in before.items():
+        if place.suffix != ".json":
+            assert place.read_bytes() == content, place
+    assert json.loads((tmp_path / "tiny.json").read_text()) == {**facts, "date": "2020-01-01"}
+
+
+def test_partitions_are_the_units(tmp_path: Path) -> None:
+    found = ran(TINY, tmp_path, seeds=1, partitions=3).findings[0]
+    assert (found.units, found.unit) == (3, "partition")
+    more = ran(TINY, tmp_path, seeds=2, partitions=3).findings[0]
+    assert (more.units, more.unit) == (3, "partition")
+
+
+def test_arms_that_depend_on_the_clients(tmp_path: Path) -> None:
+    seen = []
+
+    def arms(task: object) -> dict[str, str]:
+        seen.append(len(task.sizes))  # type: ignore[attr-defined]
+        return {"md": "md:m=2", "uniform": f"uniform:m={len(seen)}"}
+
+    cell = replace(CELL, arms=arms)
+    found = ran(replace(TINY, cells=(cell,)), tmp_path, partitions=2, seeds=1)
+    assert seen == [6, 6]
+    assert found.findings[0].unit == "partition"
+    counts = [t.distinct[0] for t in found.results.traces("uniform").values()]
+    assert counts == [1, 2]
+
+
+def test_one_natural_division_has_no_others(tmp_path: Path) -> None:
+    cell = replace(CELL, problem=Problem("heart-disease", "natural", model="logistic"))
+    if not Path(os.environ.get("FEDCOHORT_DATA", "-"), "heart_disease_4sites.npz").is_file():
+        pytest.skip("set FEDCOHORT_DATA to a folder with heart_disease_4sites.npz")
+    with pytest.raises(BadInput, match="natural"):
+        ran(replace(TINY, cells=(cell,)), tmp_path, partitions=2)
+
+
+# -- computed recipes ----------------------------------------------------------------------------
+
+
+def numbers(scale: Scale, seed: int) -> Computed:
+    x = np.arange(scale.numbers["points"])
+    return Computed({"x": x, "y": x**2, "name": np.array(["a"] * len(x))}, {"two": 2.0 + seed * 0})
+
+
+COMPUTED = Recipe(
+    "computed",
+    "Squares",
+    "A paper",
+    compute=numbers,
+    scales={"quick": Scale(seeds=2, numbers={"points": 3})},
+    claims=(Claim("two", "2", Exact("two", 2.0, 0.0)),),
+    panels=(
+        Columns("x", {"y": "squares"}, printed={"y": 4.0}, log="y"),
+        Drawn(lambda axes, results: axes.plot(results.columns["y"]), "own"),
+    ),
+)
+
+
+def test_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ran(COMPUTED, tmp_path)
+    assert first.verdict == "reproduced"
+    assert list(first.results.columns["y"]) == [0, 1, 4]
+    first.write(tmp_path)
+    assert (tmp_path / "computed.csv").read_text().splitlines()[-1] == "2,4,a"
+    calls = []
+    monkeypatch.setattr(running, "_compute", lambda *given: calls.append(given))
+    assert ran(COMPUTED, tmp_path).verdict == "reproduced"
+    assert calls == []
+    (tmp_path / "computed" / "seed-1.npz").write_bytes(b"damaged")
+    ran(COMPUTED, tmp_path)
+    assert [given[2] for given in calls] == [1]  # the seed that cannot be read, again
+
+
+def test_other_numbers_are_computed_again(tmp_path: Path) -> None:
+    ran(COMPUTED, tmp_path)
+    other = replace(COMPUTED, scales={"quick": Scale(numbers={"points": 5})})
+    assert len(ran(other, tmp_path).results.columns["y"]) == 5
+
+
+# -- killed --------------------------------------------------------------------------------------
+
+SLOW = """
+import time
+from fedcohort import LocalWork, Problem
+from fedcohort.recipes import Cell, Claim, Recipe, Scale, difference
+
+SLOW = Recipe(
+    "slow", "Two schemes", "A paper",
+    cells=(Cell("digits", Problem("digits", "iid:n=6"), ["md:m=2", "uniform:m=2"], 3,
+                LocalWork(steps=2)),),
+    scales={"quick": Scale(seeds=3)},
+    claims=(Claim("one", "two", difference("accuracy", "md", "uniform")),),
+)
+"""
+DRIVER = """
+import sys, time
+from fedcohort.simulation import arms, comparison
+from fedcohort.cli import main
+real = arms.Arm.run
+def slowly(self, task, **options):
+    time.sleep(0.3 if options["rounds"] > 1 else 0)
+    return real(self, task, **options)
+arms.Arm.run = slowly
+sys.argv = ["fedcohort", "reproduce", "./slow.py", "--out", sys.argv[1], "--jobs", "1", "--json"]
+main()
+"""
+
+
+def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = [sys.executable, "-c", DRIVER]
+    killed = subprocess.Popen([*words, "one"], cwd=tmp_path, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 120
+        while len(list(tmp_path.glob("one/runs/digits/*.npz"))) < 3:
+            assert time.monotonic() < until, killed.poll()
+            time.sleep(0.02)
+    finally:
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+    runs = {p: p.stat().st_mtime_ns for p in tmp_path.glob("one/runs/digits/*.npz")}
+    assert 3 <= len(runs) < 6
+    assert not (tmp_path / "one" / "slow.json").exists()
+    done = [
+        subprocess.run([*words, name], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        for name in ("one", "two", "one")
+    ]
+    assert [each.returncode for each in done] == [3, 3, 3], done[0].stderr
+    assert all(p.stat().st_mtime_ns == at for p, at in runs.items())  # never repeated
+    found = [json.loads(each.stdout) for each in done]
+    assert found[2] == found[0]  # to the second that it took
+    assert found[1]["claims"] == found[0]["claims"]  # as one that was never killed
+
+
+# -- bad recipes ---------------------------------------------------------------------------------
+
+
+def test_a_recipe_that_is_none() -> None:
+    with pytest.raises(BadInput, match="must have cells, or compute"):
+        Recipe("x", "t", "p", scales={"quick": Scale()}, claims=(CLAIM,))
+    with pytest.raises(BadInput, match="must have a scale"):
+        replace(TINY, scales={})
+    with pytest.raises(BadInput, match="must claim something"):
+        replace(TINY, claims=())
+    with pytest.raises(UnknownName, match="scale"):
+        replace(TINY, scales={"fast": Scale()})
+    with pytest.raises(BadInput, match="one name"):
+        replace(TINY, cells=(CELL, CELL))
+    with pytest.raises(BadInput, match="has no scale 'full'; it has quick"):
+        TINY.scale("full")
+    with pytest.raises(BadParameter, match="seeds"):
+        Scale(seeds=0)
+    with pytest.raises(BadInput, match="one length"):
+        Computed({"a": np.ones(2), "b": np.ones(3)})
+
+
+def test_a_scale_changes_cells() -> None:
+    scale = Scale(
+        rounds=2,
+        change={
+            "problem": {"partition": "iid:n=3"},
+            "options": {"evaluate_every": 2},
+            "work": LocalWork(steps=1),
+        },
+        only=("digits",),
+    )
+    (cell,) = TINY.cells_at(scale)
+    assert cell.problem == Problem("digits", "iid:n=3")
+    assert (cell.rounds, cell.work.steps, dict(cell.options)) == (2, 1, {"evaluate_every": 2})
+    assert TINY.cells_at(Scale(only=())) == ()
+
+
+def test_an_undecided_claim_says_so(tmp_path: Path) -> None:
+    claim = Claim("?", "?", difference("accuracy", "md", "uniform"))
+    judged = ran(replace(TINY, claims=(claim,)), tmp_path, seeds=1)
+    assert judged.verdict == "undecided"
+    assert isinstance(judged.results, Results)
+    facts = judged.as_dict()
+    assert facts["claims"][0]["remedy"] == "one seed has no spread: run at least 2"
