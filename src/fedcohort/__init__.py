@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace, compare, simulate
     from fedcohort.simulation.availability import availability
     from fedcohort.simulation.problem import Problem
+    from fedcohort.simulation.trials import Tuning
+    from fedcohort.simulation.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,7 @@ __all__ = [
     "Selector",
     "Signal",
     "Trace",
+    "Tuning",
     "adapters",
     "aggregator",
     "algorithm",
@@ -72,6 +75,7 @@ __all__ = [
     "simulate",
     "testing",
     "theory",
+    "tune",
 ]
 
 _HOMES = {
@@ -86,6 +90,8 @@ _HOMES = {
     "fedcohort.server": "aggregator dropout_rule optimiser",
     "fedcohort.simulation": "Comparison Trace availability compare simulate",
     "fedcohort.simulation.problem": "Problem",
+    "fedcohort.simulation.trials": "Tuning",
+    "fedcohort.simulation.tuning": "tune",
 }
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""

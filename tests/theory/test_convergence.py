@@ -17,6 +17,7 @@ from fedcohort.designs import Everyone, Rows, Simple, Stratified
 from fedcohort.theory import (
     Training,
     convergence_bound,
+    expected_gradients,
     largest_local_step,
     proximal_weights,
     quadratic,
@@ -227,3 +228,12 @@ def test_fedprox_and_given_weights():
 def test_bad_input(call, words):
     with pytest.raises((BadInput, BadParameter), match=words):
         call(Training(eta_l=0.01, steps=2, rounds=3))
+
+
+@pytest.mark.parametrize("name", sorted(laws()))
+def test_two_recursions_agree(name):
+    """One of raw second moments (above), one of the distance alone."""
+    design, start = laws()[name], np.array([3.0, -4.0])
+    t = Training(eta_l=0.2, steps=3, rounds=7, eta_g=1.3, noise=2 * 0.5**2)
+    twin = exact_average_gradient(design, t, start, 0.5)
+    assert expected_gradients(design, MINIMA, start, t).mean() == pytest.approx(twin)

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from fedcohort.algorithms import ALGORITHMS, Algorithm
@@ -14,6 +14,7 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.spec import spec
 from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.server import Aggregator, Optimiser
@@ -28,7 +29,7 @@ from fedcohort.trace import Trace
 
 OWN = "own parts"
 """The setting of a run that names the parts which are its arm's own."""
-_KINDS: dict[str, Kind[Any]] = {
+KINDS: dict[str, Kind[Any]] = {
     kind.name: kind for kind in (ALGORITHMS, OPTIMISERS, AGGREGATORS)
 }  # fmt: skip
 _PLUS = re.compile(r"\+(?=[A-Za-z./])")  # in 1e+5 a digit follows
@@ -54,13 +55,13 @@ class Arm:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scheme", as_scheme(self.scheme))
         for name, given in self.options.items():
-            build = OwnWork.of if name == OwnWork.name else _KINDS[name].build
+            build = OwnWork.of if name == OwnWork.name else KINDS[name].build
             object.__setattr__(self, name, build(given))
 
     @property
     def options(self) -> dict[str, Any]:
         """What is its own, by kind."""
-        own = {name: getattr(self, name) for name in (*_KINDS, OwnWork.name)}
+        own = {name: getattr(self, name) for name in (*KINDS, OwnWork.name)}
         return {name: part for name, part in own.items() if part is not None}
 
     @property
@@ -83,9 +84,9 @@ class Arm:
         """What is typed for it; `arm` reads it back to an equal one."""
         words = [_typed(self.scheme, SCHEMES)]
         for kind, part in self.options.items():
-            if kind in _KINDS:
-                word = _typed(part, _KINDS[kind])
-                alone = sum(_head(word) in parts for parts in _KINDS.values()) == 1
+            if kind in KINDS:
+                word = _typed(part, KINDS[kind])
+                alone = sum(_head(word) in parts for parts in KINDS.values()) == 1
                 words.append(word if alone else f"{kind}={word}")
             else:
                 words.append(part.spec)
@@ -189,9 +190,13 @@ def _words(text: str) -> list[str]:
 
 
 def _typed(part: Any, kind: Kind[Any]) -> str:
-    """The word of a part; one that is in no package goes by its file."""
-    name, colon, settings = part.spec.partition(":")
-    return f"{name if name in kind else inspect.getfile(type(part))}{colon}{settings}"
+    """The word of a part; one that is in no package goes by its file.
+
+    What is as by default goes without saying, but for m, which the command line sets for all.
+    """
+    known = {field.name: field.default for field in fields(part)}
+    told = {k: v for k, v in part.parameters.items() if k == "m" or v != known[k]}
+    return spec(part.name if part.name in kind else inspect.getfile(type(part)), told)
 
 
 def _head(word: str) -> str:
@@ -203,13 +208,13 @@ def _kind(word: str, whole: str) -> tuple[str, str]:
     head = _head(word)
     kind, equals, _ = head.partition("=")
     if equals:
-        if kind not in _KINDS:
-            raise UnknownName("kind of part", kind, _KINDS)
+        if kind not in KINDS:
+            raise UnknownName("kind of part", kind, KINDS)
         return kind, word.partition("=")[2]
-    have = [name for name, parts in _KINDS.items() if head in parts]
+    have = [name for name, parts in KINDS.items() if head in parts]
     if len(have) == 1:
         return have[0], word
     if not have and not head.endswith(".py"):
-        raise UnknownName("part", head, [name for parts in _KINDS.values() for name in parts])
-    ways = " or ".join(f"'+{name}={word}'" for name in have or _KINDS)
+        raise UnknownName("part", head, [name for parts in KINDS.values() for name in parts])
+    ways = " or ".join(f"'+{name}={word}'" for name in have or KINDS)
     raise BadInput(f"'{head}' in '{whole}' could be of several kinds; write {ways}.")

@@ -221,7 +221,7 @@ def compare(
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
     executor = Processes(jobs)
-    options = _built(options)
+    options = built_options(options)
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
         named[CENTRALISED] = Centralised(centralised)
@@ -267,7 +267,7 @@ def compare(
     return Comparison(tuple(done[unit] for unit in there), facts, place, interrupted)
 
 
-def _built(options: Mapping[str, Any]) -> dict[str, Any]:
+def built_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of the server that were given by name, built: one folder, whichever way it is said."""
     build: dict[str, Callable[[Any], Any]] = {
         "optimiser": optimiser,

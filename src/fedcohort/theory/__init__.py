@@ -20,8 +20,10 @@ from fedcohort.theory.convergence import (
 )
 from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
 from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
+from fedcohort.theory.expected_run import expected_gradients
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
+from fedcohort.theory.rates import Rate, clustered_rate, printed_rate
 from fedcohort.theory.skew import (
     Skew,
     SkewBound,
@@ -41,6 +43,7 @@ __all__ = [
     "Decomposition",
     "ExactMoments",
     "Moments",
+    "Rate",
     "SchemeFacts",
     "Skew",
     "SkewBound",
@@ -51,6 +54,7 @@ __all__ = [
     "advise",
     "catalogue_constants",
     "closed_forms",
+    "clustered_rate",
     "compare_designs",
     "constants",
     "convergence_bound",
@@ -59,10 +63,12 @@ __all__ = [
     "drawn_weights",
     "enumerated_moments",
     "every_path",
+    "expected_gradients",
     "largest_local_step",
     "memory_variance",
     "moments",
     "objective_gap",
+    "printed_rate",
     "proximal_weights",
     "quadratic",
     "second_moment",

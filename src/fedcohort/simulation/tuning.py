@@ -1,0 +1,160 @@
+"""Settings chosen on validation data: the test set is for the verdict, and is not looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.parameters import is_whole
+from fedcohort.learning import Task
+from fedcohort.learning.wrong_use import check_task
+from fedcohort.simulation.arms import Arm, Which, labelled
+from fedcohort.simulation.comparison import Finished, built_options, compare
+from fedcohort.simulation.grid import (
+    Configuration,
+    Grid,
+    axes_of,
+    configurations,
+    configured,
+    named,
+    some_of,
+)
+from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.trials import BY, Trial, Tuning
+from fedcohort.simulation.workers import Unit
+from fedcohort.trace import Trace
+
+FIRST_SEED = 1000
+"""Runs that tune have other seeds than those that are judged (0, 1, ...): luck is not chosen."""
+SHARE = 0.2
+LAST = 5
+
+
+def tune(
+    problem: Problem | Task,
+    schemes: Which | Sequence[Which] | Mapping[str, Which],
+    grid: Grid,
+    *,
+    rounds: int,
+    seeds: int | Sequence[int] = 3,
+    validation: float = SHARE,
+    budget: int | None = None,
+    by: str | None = None,
+    last: int = LAST,
+    folder: str | Path | None = None,
+    finished: Finished | None = None,
+    **options: Any,
+) -> Tuning:
+    """Try settings of schemes on validation data, and say which are best.
+
+    Clients set a share of their training samples aside, and every configuration is trained on
+    the rest; the test set takes no part, it is not even handed to the runs. The best
+    configuration has the best mean over runs; one that diverges in any run is out. What is
+    chosen is then judged on the test set, with other seeds::
+
+        found = tune(problem, ["md", "pow-d"], {"lr": [0.01, 0.1, 1], "d": [10, 20]}, rounds=50)
+        compare(problem, found.chosen, rounds=50)
+
+    Parameters
+    ----------
+    problem, schemes, rounds
+        As for `compare`; ``options`` (``jobs``, ``partitions``, ``work``, ...) are passed on.
+    grid
+        The values to try of each setting: of `LocalWork` (``lr``, ``batch``, ...), of the server's
+        optimiser (``eta_g``), of a scheme (``d``, ``m``). A setting is tried where a scheme has
+        it. ``"optimiser.momentum"``, ``"adam.eta_g"`` or ``"md.lr"`` say whose is meant: a kind of
+        part, a part by name, or one scheme alone.
+    seeds
+        How many (1000, 1001, ...), or which.
+    validation
+        The share of its samples that a client sets aside; it keeps at least one.
+    budget
+        At most so many configurations of each scheme, drawn so that values come up evenly; by
+        default whole grids. `Tuning.notes` says where schemes did not get the same.
+    by
+        ``"accuracy"`` (the mean of the ``last`` evaluations), ``"area"`` (the mean of all) or
+        ``"loss"``; by default accuracy where the task has it.
+    folder
+        Where runs are kept, as by `compare`: an interrupted search goes on.
+
+    Examples
+    --------
+    >>> from fedcohort import Problem
+    >>> problem = Problem("digits", "iid:n=4")
+    >>> found = tune(problem, "md:m=2", {"lr": [1e-5, 0.1]}, rounds=2, seeds=2, jobs=1)
+    >>> found.best["md"].settings
+    {'lr': 0.1}
+    """
+    if by is not None and by not in BY:
+        raise UnknownName("score", by, BY)
+    for name, given in (("last", last), ("budget", budget)):
+        if given is not None and (not is_whole(given) or given < 1):
+            raise BadParameter(name, "tune", "an integer of at least 1", given)
+    if is_whole(seeds):
+        seeds = range(FIRST_SEED, FIRST_SEED + seeds)  # type: ignore[operator]
+    arms, common = labelled(schemes), built_options(options)
+    tries: dict[str, tuple[str, Configuration, Arm]] = {}
+    grids: dict[str, int] = {}
+    for label, axes in axes_of(arms, grid, common).items():
+        every = configurations(axes, label)
+        grids[label] = len(every)
+        for configuration in some_of(every, budget or len(every), FIRST_SEED):
+            values = "".join(f" {key}={value}" for key, value in named(configuration).items())
+            arm = configured(arms[label], configuration, common)
+            tries[f"{label}{values}"] = label, configuration, arm
+    lost: list[Unit] = []
+    comparison = compare(
+        _validated(problem, validation),
+        {name: arm for name, (_, _, arm) in tries.items()},
+        rounds=rounds,
+        seeds=seeds,
+        folder=folder,
+        finished=finished,
+        diverged=lambda unit, _: lost.append(unit),
+        **options,
+    )
+    if comparison.interrupted:
+        raise KeyboardInterrupt
+    by = by or _measure(comparison.traces)
+    runs = {Unit.of(trace): score(trace, by, last) for trace in comparison.traces}
+    runs |= dict.fromkeys(lost, np.nan)
+    trials = []
+    for name, (label, configuration, arm) in tries.items():
+        own = sorted(unit for unit in runs if unit.label == name)
+        scores = np.array([runs[unit] for unit in own])
+        blocks = tuple(unit.partition for unit in own)
+        trials.append(Trial(label, configuration, arm, scores, blocks))
+    found = Tuning(tuple(trials), grids, by, last, rounds, validation, common, comparison)
+    if found.best and comparison.folder is not None:  # nothing to choose from is an error
+        found.write(comparison.folder)
+    return found
+
+
+def _validated(problem: Problem | Task, share: float) -> Problem | Task:
+    """The same with validation data in place of the test set."""
+    if isinstance(problem, Problem):
+        return replace(problem, validation=share)
+    check_task(problem, "tune")
+    return problem.validation(share)
+
+
+def _measure(traces: Sequence[Trace]) -> str:
+    return "accuracy" if any(np.isfinite(trace.accuracy).any() for trace in traces) else "loss"
+
+
+def score(trace: Trace, by: str, last: int) -> float:
+    """How good a run was, the larger the better."""
+    values = trace.test_loss if by == "loss" else trace.accuracy
+    values = values[np.isfinite(values)]
+    if not len(values):
+        what = "loss" if by == "loss" else "accuracy"
+        raise BadInput(f"The run {trace.label} has no validation {what} to be scored by.")
+    if by == "area":
+        return float(values.mean())
+    mean = float(values[-last:].mean())
+    return -mean if by == "loss" else mean
