@@ -112,7 +112,7 @@ def test_one_seed_decides_nothing():
     ):
         found = judge.judge(one)
         assert found.verdict == UNDECIDED
-        assert found.remedy == "one seed has no spread: run at least 2"
+        assert found.remedy == "too few seeds to know their spread: run at least 3"
 
 
 def test_not_seen_is_not_the_same_as_equal():

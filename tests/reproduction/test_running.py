@@ -263,4 +263,4 @@ def test_an_undecided_claim_says_so(tmp_path: Path) -> None:
     assert judged.verdict == "undecided"
     assert isinstance(judged.results, Results)
     facts = judged.as_dict()
-    assert facts["claims"][0]["remedy"] == "one seed has no spread: run at least 2"
+    assert facts["claims"][0]["remedy"] == "too few seeds to know their spread: run at least 3"

@@ -2,7 +2,8 @@
 
 Repetitions are counted in *units* that are independent of one another: partitions where there
 are several, otherwise seeds. Intervals are Student's t over units, which assumes means that are
-about normal; with one unit there is none, and nothing is decided.
+about normal; with fewer than three units there is none, and nothing is decided: two that agree by
+chance would look certain.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ SIDE = 0.025
 """A claim of a direction is decided by the 95 % interval: 2.5 % on either side."""
 ALIKE = 0.05
 """A claim of equivalence by two one-sided tests at 5 %: by the 90 % interval."""
+FEWEST = 3
+"""Units without which nothing is decided."""
 MOST = 10_000
 """More units than this are called so."""
 
@@ -69,8 +72,8 @@ class Estimate:
 
 
 def reach(sd: float, units: int, side: float = SIDE) -> float:
-    """How far the mean may be from the truth; without limit with fewer than two units."""
-    if units < 2 or not isfinite(sd):
+    """How far the mean may be from the truth; without limit with too few units."""
+    if units < FEWEST or not isfinite(sd):
         return inf
     return _quantile(side, units) * sd / sqrt(units)
 
@@ -91,7 +94,7 @@ def needed(sd: float, gap: float, side: float = SIDE) -> int | None:
     """
     if not isfinite(sd) or not isfinite(gap) or gap <= 0:
         return None
-    low, high = 2, MOST
+    low, high = FEWEST, MOST
     if reach(sd, high, side) >= gap:
         return None
     while low < high:
@@ -112,7 +115,7 @@ def ratio_interval(
     True
     """
     x, y = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
-    if len(x) < 2:
+    if len(x) < FEWEST:
         return -inf, inf
     t = _quantile(side, len(x))
     (xx, xy), (_, yy) = np.cov(x, y) / len(x)

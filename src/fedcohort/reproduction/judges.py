@@ -20,6 +20,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput
 from fedcohort.reproduction.estimate import (
     ALIKE,
+    FEWEST,
     SIDE,
     Estimate,
     needed,
@@ -56,8 +57,8 @@ class Finding:
             return ""
         if self.too_short:
             return f"more rounds would decide: {self.too_short}"
-        if self.units < 2:
-            return f"one {self.unit} has no spread: run at least 2"
+        if self.units < FEWEST:
+            return f"too few {self.unit}s to know their spread: run at least {FEWEST}"
         if self.needed is None:
             return f"no number of {self.unit}s is known to decide: the bound is too near"
         return f"about {self.needed} {self.unit}s would decide, if this holds on"

@@ -58,11 +58,16 @@ class Cell:
 
     def at(self, scale: Scale) -> Cell:
         """The cell as it is run at a scale."""
-        changes = dict(scale.change)
+        rounds = self.rounds if scale.rounds is None else scale.rounds
+        changed = self._changed({"rounds": rounds, **scale.change})
+        return changed._changed(scale.each.get(self.name, {}))
+
+    def _changed(self, change: Mapping[str, Any]) -> Cell:
+        """With other settings; of ``problem`` and ``options`` only those that are named."""
+        changes = dict(change)
         problem = replace(self.problem, **changes.pop("problem", {}))
         options = {**self.options, **changes.pop("options", {})}
-        rounds = self.rounds if scale.rounds is None else scale.rounds
-        return replace(self, rounds=rounds, problem=problem, options=options, **changes)
+        return replace(self, problem=problem, options=options, **changes)
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class Scale:
     change
         What else of every cell is otherwise: ``work``, ``arms``; settings of ``problem`` and
         ``options`` by name, the others stay.
+    each
+        The same for one cell alone, by its name; it comes after ``rounds`` and ``change``.
     numbers
         What a computed recipe wants to know: repetitions, points of a grid, ...
     """
@@ -95,6 +102,7 @@ class Scale:
     rounds: int | None = None
     only: tuple[str, ...] | None = None
     change: Mapping[str, Any] = field(default_factory=dict)
+    each: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

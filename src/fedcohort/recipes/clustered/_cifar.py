@@ -1,0 +1,53 @@
+"""What the CIFAR-10 figures have in common: 100 clients of unequal size, the CNN, m = 10.
+
+At the scale ``standard`` the local work is a fifth of the paper's and rounds are few: a round of
+the paper computes 50,000 gradients of the CNN, half a minute on one core.
+"""
+
+from __future__ import annotations
+
+from fedcohort.reproduction import Cell
+from fedcohort.simulation import LocalWork
+from fedcohort.simulation.problem import Problem
+
+SIZES = "sizes=paper1"
+"""10 clients of 100 samples, 30 of 250, 30 of 500, 20 of 750, 10 of 1,000."""
+FEW = "sizes=" + "-".join(["20"] * 5 + ["40"] * 10 + ["60"] * 5)
+"""20 clients of 20, 40 or 60 samples, for a try."""
+ROLLING = 50
+"""Rounds of the paper's rolling mean."""
+NOTES = (
+    "Samples are drawn without replacement; the authors draw with replacement, independently "
+    "for every client, and give what rounding leaves to class 9.",
+    "The test set is that of CIFAR-10, not one of each client's own shares.",
+)
+
+
+def divided(alpha: float, sizes: str = SIZES) -> str:
+    """The partition with label shares from Dirichlet(alpha)."""
+    return f"dirichlet-per-client:alpha={alpha:g},{sizes}"
+
+
+def cell(
+    name: str,
+    arms: tuple[str, ...] | dict[str, str],
+    *,
+    alpha: float = 0.01,
+    steps: int = 100,
+    lr: float = 0.05,
+    rounds: int = 1000,
+) -> Cell:
+    """One federation of CIFAR-10, as in the paper."""
+    return Cell(
+        name,
+        Problem("cifar10", divided(alpha), model="cnn"),
+        arms,
+        rounds=rounds,
+        work=LocalWork(steps=steps, batch=50, lr=lr),
+        options={"evaluate_every": 10},
+    )
+
+
+def shortened(steps: int, lr: float = 0.05, batch: int = 50) -> LocalWork:
+    """Less local work than the paper's."""
+    return LocalWork(steps=steps, batch=batch, lr=lr)
