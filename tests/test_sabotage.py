@@ -36,7 +36,18 @@ from fedcohort.core import (
 )
 from fedcohort.core.design import counted
 from fedcohort.core.errors import CheckFailed
-from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.designs import (
+    Bernoulli,
+    Everyone,
+    FixedSize,
+    LocalPivotal,
+    Pivotal,
+    Rows,
+    Simple,
+    Stratified,
+    Systematic,
+)
+from fedcohort.designs import pivotal as pivotal_design
 from fedcohort.maths.draws import below, coins, distinct, pick
 from fedcohort.schemes.binomial import Binomial
 from fedcohort.schemes.clustered_size import ClusteredSize
@@ -44,6 +55,7 @@ from fedcohort.schemes.full import Full
 from fedcohort.schemes.md import MD
 from fedcohort.schemes.optimal import Optimal
 from fedcohort.schemes.poisson import Poisson
+from fedcohort.schemes.systematic import Systematic as SystematicScheme
 from fedcohort.schemes.target import Target
 from fedcohort.schemes.uniform import Uniform
 from fedcohort.testing import CHECKS, check_scheme, run_check
@@ -115,6 +127,24 @@ def _even_without_data(everyone: Everyone, rng: Any) -> Cohort:
     return Cohort.of(np.arange(everyone.n), everyone.value)
 
 
+def _one_step_too_few(design: Systematic, start: int) -> Any:
+    steps = np.arange(max(1, design.size - 1)).astype(design._ends.dtype)
+    return design._at(steps * design.whole + start)
+
+
+def _ends_belong_to_the_client_before(design: Systematic, points: Any) -> Any:
+    return design.order[np.searchsorted(design._ends, points, side="left")]
+
+
+def _as_if_independent(design: Any, x: Any) -> Any:
+    variance = design.count_variance()
+    return (x.T * variance).T
+
+
+def _weights_of_md(design: FixedSize) -> Any:
+    return np.full(design.n, 1.0 / max(1, design.size))  # sure clients weigh p_i
+
+
 DESIGN_DEFECTS: list[tuple[type, str, Any, str, str]] = [
     (Rows, "value", property(_wrong_weight), "md", "unbiased"),
     (Rows, "value", property(_wrong_weight), "clustered-size", "sums-to-one"),
@@ -133,6 +163,19 @@ DESIGN_DEFECTS: list[tuple[type, str, Any, str, str]] = [
     (Bernoulli, "count_variance", _variance_without_complement, "binomial", "moments"),
     (Everyone, "draw", _everyone_alike, "full", "unbiased"),
     (Everyone, "draw", _even_without_data, "full", "cohorts"),
+    (Systematic, "_members", _one_step_too_few, "systematic", "exactly-m"),
+    (Systematic, "_at", _ends_belong_to_the_client_before, "systematic", "unbiased"),
+    (Systematic, "count_covariance_times", _as_if_independent, "systematic", "moments"),
+    (Pivotal, "count_covariance_times", _as_if_independent, "pivotal", "moments"),
+    (FixedSize, "value", property(_weights_of_md), "pivotal", "unbiased"),
+    (FixedSize, "value", property(_weights_of_md), "systematic", "unbiased"),
+    (
+        LocalPivotal,
+        "_enumerated",
+        property(lambda d: np.eye(len(d.open))),
+        "local-pivotal",
+        "moments",
+    ),
 ]
 
 
@@ -179,6 +222,23 @@ def test_the_printed_algorithm_1_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Rows, "along", printed)
     assert not run_check("unbiased", "clustered-size").passed
+
+
+@pytest.mark.parametrize("name", ["pivotal", "local-pivotal"])
+def test_a_duel_that_leans_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaning(tickets: Any, one: int, other: int, whole: int) -> tuple[int, int]:
+        both = one + other
+        if both < whole:
+            return (both, 0) if tickets.heads(other, both) else (0, both)
+        first = tickets.heads(whole - other, 2 * whole - both)
+        return (whole, both - whole) if first else (both - whole, whole)
+
+    monkeypatch.setattr(pivotal_design, "duel", leaning)
+    assert not run_check("unbiased", name).passed
+
+
+def test_that_systematic_sampling_may_be_worse_than_md_is_noticed() -> None:
+    assert not run_check("no-sum-worse-than-md", Overconfident).passed
 
 
 def stratified() -> Stratified:
@@ -234,6 +294,10 @@ class NotTheDesign(Uniform):
 
 class WrongClaim(Uniform):
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.NO_WORSE_THAN_MD})
+
+
+class Overconfident(SystematicScheme):
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.NO_SUM_WORSE_THAN_MD})
 
 
 class OneLess(Uniform):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from fedcohort.harness.paths import every_path
+from fedcohort.core.paths import every_path
 from fedcohort.maths.choice import (
     _one_by_one,
     as_integers,

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
+from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
-from fedcohort.harness.paths import every_path
 from fedcohort.maths.draws import below, coins, distinct, permutation, pick
 
 LEVEL = 1e-6

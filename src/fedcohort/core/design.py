@@ -109,6 +109,11 @@ class Design(ABC):
         """
         return None
 
+    @property
+    def second_moments(self) -> str:
+        """How variances and covariances are known: ``"exact"``, or by which approximation."""
+        return "exact"
+
     def pools(self) -> Pools | None:
         """The clusters or strata of the design; None where there is only one, or none at all."""
         return None

@@ -33,6 +33,7 @@ class Claim(Enum):
     SUMS_TO_ONE = "the weights of every cohort sum to 1"
     EXACTLY_M = "every cohort has exactly m distinct clients"
     NO_WORSE_THAN_MD = "no client's weight varies more than under MD sampling"
+    NO_SUM_WORSE_THAN_MD = "no weighted sum of updates varies more than under MD sampling"
     EVEN_OVER_SAMPLES = "every sample of every client has the same expected weight"
 
 

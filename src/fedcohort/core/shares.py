@@ -107,3 +107,21 @@ def exact_multiple(parts: Ints, factor: int, bound: int) -> Ints:
     if bound < 2**63 and parts.dtype != object:
         return parts * np.int64(factor)
     return parts.astype(object) * factor
+
+
+def capped(shares: Shares, m: int) -> tuple[Ints, int]:
+    """Inclusion probabilities proportional to the shares, at most 1, with sum min(m, clients).
+
+    Returned as exact integers over one denominator: the mass of the clients not taken always.
+    """
+    always = np.zeros(len(shares), dtype=bool)
+    rest = shares.parts
+    while (mass := exact_sum(rest)) > 0:
+        # Positive as long as mass is left: as many as the budget at 1 would hold all the mass.
+        budget = m - int(always.sum())
+        full = rest >= -(-mass // budget)  # budget * rest / mass >= 1
+        if not full.any():
+            return np.where(always, mass, exact_multiple(rest, budget, budget * mass)), mass
+        always |= full
+        rest = np.where(always, 0, shares.parts)
+    return always.astype(np.int64), 1

@@ -3,8 +3,23 @@
 from fedcohort.core.design import Design, Distinct
 from fedcohort.designs.bernoulli import Bernoulli
 from fedcohort.designs.everyone import Everyone
+from fedcohort.designs.fixed_size import FixedSize
+from fedcohort.designs.pivotal import LocalPivotal, Pivotal
 from fedcohort.designs.rows import Rows
 from fedcohort.designs.simple import Simple
 from fedcohort.designs.stratified import Stratified
+from fedcohort.designs.systematic import Systematic
 
-__all__ = ["Bernoulli", "Design", "Distinct", "Everyone", "Rows", "Simple", "Stratified"]
+__all__ = [
+    "Bernoulli",
+    "Design",
+    "Distinct",
+    "Everyone",
+    "FixedSize",
+    "LocalPivotal",
+    "Pivotal",
+    "Rows",
+    "Simple",
+    "Stratified",
+    "Systematic",
+]

@@ -61,3 +61,61 @@ class StratumPools(Pools):
             if mass > 0:
                 out[members] = float(self.chances[members] @ values[members]) / mass
         return out
+
+
+NEAREST = 50
+"""No pool of neighbours has more clients."""
+
+
+class NearPools(Pools):
+    """The neighbours of each client, which look like it, so that a cohort stays balanced.
+
+    ``near`` (n, k) holds the neighbours of each client and ``chances`` (n,) how likely they are.
+    A client with the chance 1 is in the cohort already.
+    """
+
+    def __init__(self, near: Ints, chances: Floats) -> None:
+        self.near = near
+        self.chances = np.where(chances < 1.0, chances, 0.0)
+
+    @classmethod
+    def along(cls, order: Ints, chances: Floats) -> NearPools:
+        """Neighbours on a line."""
+        line = order[(chances[order] > 0) & (chances[order] < 1.0)]
+        k = _how_many(chances)
+        before = np.cumsum(np.isin(order, line))  # how many of the line stand before each
+        first = np.clip(before - 1 - k // 2, 0, len(line) - k)
+        near = np.empty((len(order), k), dtype=np.int64)
+        near[order] = line[first[:, None] + np.arange(k)]
+        return cls(near, chances)
+
+    @classmethod
+    def around(cls, points: Floats, chances: Floats) -> NearPools:
+        """Neighbours in space. # (n, f)."""
+        from scipy.spatial import KDTree
+
+        inside = np.flatnonzero((chances > 0) & (chances < 1.0))
+        k = _how_many(chances)
+        if k == 0 or points.shape[1] == 0:
+            return cls.along(np.arange(len(chances)), chances)
+        _, places = KDTree(points[inside]).query(points, np.arange(1, k + 1))
+        return cls(inside[places], chances)
+
+    def of(self, client: int) -> Pool:
+        near = self.near[client]
+        return Pool(near, self.chances[near], False)
+
+    def average(self, values: Floats) -> Floats:
+        mass = self.chances[self.near]  # (n, k)
+        total = mass.sum(axis=1)
+        sums = (mass * values[self.near]).sum(axis=1)
+        out: Floats = np.divide(sums, total, out=np.ones(len(values)), where=total > 0)
+        return out
+
+
+def _how_many(chances: Floats) -> int:
+    """Twice as many as there are for each draw."""
+    undecided = chances[(chances > 0) & (chances < 1.0)]
+    if not len(undecided):
+        return 0
+    return min(len(undecided), NEAREST, 2 * int(np.ceil(len(undecided) / undecided.sum())))

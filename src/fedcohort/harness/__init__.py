@@ -4,7 +4,7 @@ Theory and checks stand on it. What a scheme does here, its real `select` does: 
 written again.
 """
 
-from fedcohort.harness.paths import every_path
+from fedcohort.core.paths import every_path
 from fedcohort.harness.scripted import ScriptedClient, scripted
 from fedcohort.harness.trial import Trial
 

@@ -12,10 +12,10 @@ from fedcohort.core.conversation import Answer, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.federation import Federation
+from fedcohort.core.paths import NotEnumerable, every_path, without_chance
 from fedcohort.core.scheme import RoundContext, Scheme, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
-from fedcohort.harness.paths import NotEnumerable, every_path, without_chance
 from fedcohort.harness.scripted import scripted
 
 EXACT_CLIENTS = 8

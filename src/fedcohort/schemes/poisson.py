@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core import Citation, Claim, Federation, Flag, NoState, Scheme, Shares, Whole
+from fedcohort.core import Citation, Claim, Federation, Flag, NoState, Scheme, Whole
 from fedcohort.core.errors import BadParameter
-from fedcohort.core.shares import exact_multiple, exact_sum
-from fedcohort.core.types import Ints
+from fedcohort.core.shares import capped, exact_multiple
 from fedcohort.designs import Bernoulli
 
 
@@ -68,21 +67,3 @@ class Poisson(Scheme[NoState]):
         if shares.rounded:  # what is left of the mass may be a power of two
             return Bernoulli.of_floats(shares, np.asarray(parts / whole, dtype=np.float64))
         return Bernoulli(shares, parts, whole)
-
-
-def capped(shares: Shares, m: int) -> tuple[Ints, int]:
-    """Inclusion probabilities proportional to the shares, at most 1, with sum min(m, clients).
-
-    Returned as exact integers over one denominator: the mass of the clients not taken always.
-    """
-    always = np.zeros(len(shares), dtype=bool)
-    rest = shares.parts
-    while (mass := exact_sum(rest)) > 0:
-        # Positive as long as mass is left: as many as the budget at 1 would hold all the mass.
-        budget = m - int(always.sum())
-        full = rest >= -(-mass // budget)  # budget * rest / mass >= 1
-        if not full.any():
-            return np.where(always, mass, exact_multiple(rest, budget, budget * mass)), mass
-        always |= full
-        rest = np.where(always, 0, shares.parts)
-    return always.astype(np.int64), 1

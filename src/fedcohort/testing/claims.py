@@ -166,6 +166,26 @@ def check_no_worse_than_md(
                 )
 
 
+def check_no_sum_worse_than_md(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Var(sum_i omega_i x_i) <= that of MD sampling for all numbers x, hence for all updates.
+
+    The difference of the covariance matrices has no negative eigenvalue.
+    """
+    trial = Trial.of(scheme, federation, answer)
+    p, m = federation.importance, scheme.parameters.get("m", len(federation))
+    md = (np.diag(p) - np.outer(p, p)) / m
+    for round, state in trial.states():
+        gap, vectors = np.linalg.eigh(md - _covariance(trial, state, round))
+        if gap[0] < -1e-12:
+            worst = np.array2string(vectors[:, 0], precision=2, suppress_small=True, threshold=8)
+            raise CheckFailed(
+                f"{scheme} in round {round}: a sum varies more than under MD sampling, with the "
+                f"factors {worst} by {-gap[0]:.6g}."
+            )
+
+
 def check_even_over_samples(
     scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
 ) -> None:
@@ -197,6 +217,16 @@ def _variance(trial: Trial, state: Any, round: int) -> Array:
     if design is None:
         raise NotApplicable("the variance is known neither by a design nor by enumeration")
     return design.variance()
+
+
+def _covariance(trial: Trial, state: Any, round: int) -> Floats:
+    design = trial.design(state, round)
+    outcomes = trial.law(state, round) if design is None else enumerated(design)
+    if outcomes is not None:
+        return enumerated_moments(outcomes, len(trial.federation)).covariance.astype(np.float64)
+    if design is None or not design.second_moments.startswith("exact"):
+        raise NotApplicable("the covariance is known neither exactly nor by enumeration")
+    return design.covariance()
 
 
 def check_moments(
@@ -323,6 +353,7 @@ CLAIM_CHECKS: dict[Claim, Check] = {
     Claim.SUMS_TO_ONE: check_sums_to_one,
     Claim.EXACTLY_M: check_exactly_m,
     Claim.NO_WORSE_THAN_MD: check_no_worse_than_md,
+    Claim.NO_SUM_WORSE_THAN_MD: check_no_sum_worse_than_md,
     Claim.EVEN_OVER_SAMPLES: check_even_over_samples,
 }
 """How each claim is proved."""

@@ -1,6 +1,6 @@
 """What can be computed about a scheme without training."""
 
-from fedcohort.harness.paths import every_path
+from fedcohort.core.paths import every_path
 from fedcohort.theory.advice import Advice, SchemeFacts, advise
 from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (

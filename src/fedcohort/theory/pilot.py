@@ -13,10 +13,10 @@ from fedcohort.core.conversation import UPDATE, Ask, converse
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
+from fedcohort.core.paths import without_chance
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
-from fedcohort.harness.paths import without_chance
 
 
 class NotKnownError(Exception):

@@ -35,7 +35,9 @@ class Explore(Guard):
     share: Annotated[float, Real(0, 1)] = 0.1
 
     name: ClassVar[str] = "explore"
-    withdraws: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.NO_WORSE_THAN_MD})
+    withdraws: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.NO_WORSE_THAN_MD, Claim.NO_SUM_WORSE_THAN_MD}
+    )
 
     def chosen(self, cohort: Cohort, federation: Federation, rng: np.random.Generator) -> Cohort:
         others = np.setdiff1d(federation.present, cohort.clients)

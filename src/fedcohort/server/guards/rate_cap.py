@@ -71,7 +71,12 @@ class RateCap(Guard):
     name: ClassVar[str] = "rate-cap"
     measures: ClassVar[bool] = True
     withdraws: ClassVar[frozenset[Claim]] = frozenset(
-        {Claim.UNBIASED, Claim.NO_WORSE_THAN_MD, Claim.EVEN_OVER_SAMPLES}
+        {
+            Claim.UNBIASED,
+            Claim.NO_WORSE_THAN_MD,
+            Claim.NO_SUM_WORSE_THAN_MD,
+            Claim.EVEN_OVER_SAMPLES,
+        }
     )
 
     def start(self, federation: Federation, scheme: Scheme[Any], rng: np.random.Generator) -> Debts:

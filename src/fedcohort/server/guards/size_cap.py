@@ -35,7 +35,12 @@ class SizeCap(Guard):
 
     name: ClassVar[str] = "size-cap"
     withdraws: ClassVar[frozenset[Claim]] = frozenset(
-        {Claim.UNBIASED, Claim.NO_WORSE_THAN_MD, Claim.EVEN_OVER_SAMPLES}
+        {
+            Claim.UNBIASED,
+            Claim.NO_WORSE_THAN_MD,
+            Claim.NO_SUM_WORSE_THAN_MD,
+            Claim.EVEN_OVER_SAMPLES,
+        }
     )
 
     def admitted(self, federation: Federation) -> Federation:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.core.errors import TooLarge
-from fedcohort.harness.paths import NotEnumerable, Path, every_path
+from fedcohort.core.paths import NotEnumerable, Path, every_path
 from fedcohort.maths.draws import below, coins
 
 

@@ -1,0 +1,117 @@
+"""What designs of a fixed number of distinct clients share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.design import OUTCOME_LIMIT, Design, Distinct, exact_outcomes
+from fedcohort.core.errors import TooLarge
+from fedcohort.core.paths import every_path
+from fedcohort.core.shares import Shares, capped, exact_sum
+from fedcohort.core.types import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSize(Design):
+    """k distinct clients, client i among them with probability pi_i = parts_i / whole exactly.
+
+    Its weight is p_i / pi_i (Horvitz and Thompson, 1952): unbiased. Client i's weight has the
+    variance p_i^2 (1 / pi_i - 1) whatever the *joint* law, which is what the designs differ in.
+
+    Where pi_i = min(1, c p_i), as `proportional` makes them, the weights of every cohort sum to 1,
+    and no client's weight varies more than under MD sampling with k draws: the clients that are
+    not sure have together the share R and k' draws with R / k' <= 1 / k, because each sure one
+    took at least its part, and then p_i (R / k' - p_i) <= p_i (1 - p_i) / k.
+
+    Parameters
+    ----------
+    target
+        The mean weights p.
+    parts, whole
+        The inclusion probabilities as exact integers over one denominator; they sum to k.
+    """
+
+    target: Shares
+    parts: Ints
+    whole: int
+
+    @classmethod
+    def proportional(cls, shares: Shares, m: int, *more: Any) -> Self:
+        """Chances proportional to the shares; who would have more than 1 is sure."""
+        parts, whole = capped(shares, m)
+        if shares.rounded and whole != shares.whole:
+            # What is left of the mass may be a power of two; see `Shares.of_floats`.
+            sure = parts == whole
+            if np.any((parts > 0) & ~sure):
+                left = Shares.of_floats(np.where(sure, 0.0, shares.floats))
+                others, whole = capped(left, m - int(sure.sum()))
+                parts = np.where(sure, whole, others)
+        return cls(shares, parts, whole, *more)
+
+    @property
+    def n(self) -> int:
+        return len(self.target)
+
+    @cached_property
+    def size(self) -> int:
+        """k, how many clients a cohort has."""
+        return exact_sum(self.parts) // self.whole
+
+    @cached_property
+    def open(self) -> Ints:
+        """The clients that chance decides on."""
+        return np.flatnonzero((self.parts > 0) & (self.parts < self.whole))
+
+    @cached_property
+    def sure(self) -> Ints:
+        """The clients of every cohort."""
+        return np.flatnonzero(self.parts == self.whole)
+
+    @cached_property
+    def value(self) -> Floats:
+        chance = self.inclusion()
+        return np.divide(self.target.floats, chance, out=np.zeros(self.n), where=chance > 0)
+
+    def inclusion(self) -> Floats:
+        return np.asarray(self.parts / self.whole, dtype=np.float64)
+
+    def expected_counts(self) -> Floats:
+        return self.inclusion()
+
+    def count_variance(self) -> Floats:
+        chance = self.inclusion()
+        return chance * np.asarray((self.whole - self.parts) / self.whole, dtype=np.float64)
+
+    def distinct(self) -> Distinct:
+        return Distinct(float(self.size), 0.0)
+
+    def cohort(self, chosen: Ints) -> Cohort:
+        """The cohort of these clients, in any order."""
+        clients = np.sort(chosen)
+        return Cohort(clients, self.value[clients], np.ones(len(clients), dtype=np.int64))
+
+    def outcomes(self) -> Iterator[tuple[Fraction, Ints]]:
+        """Every cohort with its probability, each perhaps in parts: every path through `draw`."""
+        if 2 ** len(self.open) > OUTCOME_LIMIT:  # it would take as many paths, at least
+            raise TooLarge(f"Of {len(self.open)} clients too many cohorts can be drawn to list.")
+        for chance, cohort in every_path(self.draw, OUTCOME_LIMIT):
+            yield chance, cohort.clients
+
+    def enumerate(self) -> Iterator[tuple[Fraction, Cohort]]:
+        law: dict[tuple[int, ...], Fraction] = {}
+        for chance, clients in self.outcomes():
+            key = tuple(clients.tolist())
+            law[key] = law.get(key, Fraction(0)) + chance
+        value = [
+            self.target.fraction(i) * self.whole / int(part) if part else Fraction(0)
+            for i, part in enumerate(self.parts.tolist())
+        ]
+        counts = ((chance, tuple((i, 1) for i in chosen)) for chosen, chance in law.items())
+        return exact_outcomes(counts, value)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort.core import Shares
+from fedcohort.core.paths import every_path
+from fedcohort.core.streams import stream
+from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
+from fedcohort.designs.pivotal import duel
+from fedcohort.maths.draws import Tickets
+from fedcohort.testing.claims import check_design
+from fedcohort.theory import enumerated_moments
+
+SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=7).filter(any)
+
+
+def line(*sizes: int, m: int) -> Pivotal:
+    return Pivotal.proportional(Shares.of(np.array(sizes)), m, np.arange(len(sizes)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(SIZES, st.data())
+def test_all_that_a_line_says_is_so(sizes: list[int], data: st.DataObject) -> None:
+    shares = Shares.of(np.array(sizes, dtype=np.int64))
+    m = data.draw(st.integers(1, len(shares.support)))
+    order = np.array(data.draw(st.permutations(range(len(sizes)))))
+    holds(Pivotal.proportional(shares, m, order), m)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any), st.data())
+def test_all_that_neighbours_say_is_so(sizes: list[int], data: st.DataObject) -> None:
+    shares = Shares.of(np.array(sizes, dtype=np.int64))
+    m = data.draw(st.integers(1, len(shares.support)))
+    places = data.draw(st.lists(st.integers(0, 4), min_size=len(sizes), max_size=len(sizes)))
+    design = LocalPivotal.proportional(shares, m, np.array(places, dtype=np.float64)[:, None])
+    assert design.second_moments == "exact, by enumeration"
+    holds(design, m)
+
+
+def holds(design: Any, m: int) -> None:
+    """Exactly unbiased, of fixed size, and of no more variance than MD sampling."""
+    check_design(design)
+    outcomes = list(design.enumerate())
+    found = enumerated_moments(outcomes, design.n)
+    assert list(found.mean) == [design.target.fraction(i) for i in range(design.n)]
+    assert {len(cohort) for _, cohort in outcomes} == {m}
+    assert {sum(cohort.weights) for _, cohort in outcomes} == {1}
+    gap = Rows.alike(design.target, m).covariance() - design.covariance()
+    assert np.linalg.eigvalsh(gap).min() > -1e-12  # for every weighted sum of the clients
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_duel_keeps_means_and_sum_and_decides(data: st.DataObject) -> None:
+    whole = data.draw(st.integers(2, 2**70))
+    one, other = (data.draw(st.integers(1, whole - 1)) for _ in range(2))
+    paths = list(every_path(lambda rng: duel(Tickets(rng), one, other, whole)))
+    for place, mass in enumerate((one, other)):
+        assert sum(chance * after[place] for chance, after in paths) == mass
+    assert all(sum(after) == one + other for _, after in paths)
+    assert all({0, whole} & set(after) for _, after in paths)
+
+
+def test_where_systematic_sampling_fails_pivotal_does_not() -> None:
+    values = np.array([1.0, -1.0, 1.0, -1.0])
+    shares = Shares.of(np.ones(4, dtype=np.int64))
+    assert Systematic.proportional(shares, 2, np.arange(4)).aggregate_variance(values) == 1.0
+    assert line(1, 1, 1, 1, m=2).aggregate_variance(values) == pytest.approx(0.5)  # as MD
+    apart = LocalPivotal.proportional(shares, 2, values[:, None])
+    assert apart.aggregate_variance(values) == pytest.approx(0.0)  # one of each, always
+
+
+def test_a_worked_example() -> None:
+    # Chances 1/2, 1/2, 1/2, 1/2: one of the first two, one of the last two.
+    outcomes = {
+        tuple(c.clients.tolist()): chance for chance, c in line(1, 1, 1, 1, m=2).enumerate()
+    }
+    assert outcomes == dict.fromkeys([(0, 2), (0, 3), (1, 2), (1, 3)], Fraction(1, 4))
+    # Chances 2/3 each: 0 and 1 meet, one is in and the other goes on with 1/3 against client 2.
+    thirds = {tuple(c.clients.tolist()): chance for chance, c in line(1, 1, 1, m=2).enumerate()}
+    assert thirds == dict.fromkeys([(0, 1), (0, 2), (1, 2)], Fraction(1, 3))
+
+
+@pytest.mark.parametrize("scale", [2**40, 2**58, 2**70])
+def test_totals_of_any_size_are_exact(scale: int) -> None:
+    sizes = [5 * scale + 1, 4 * scale, 3 * scale, 2 * scale, scale]
+    shares = Shares.of(np.array(sizes, dtype=object if scale >= 2**60 else np.int64))
+    for design in (
+        Pivotal.proportional(shares, 3, np.arange(5)),
+        LocalPivotal.proportional(shares, 3, np.arange(5.0)[:, None]),
+    ):
+        mean = enumerated_moments(design.enumerate(), 5).mean
+        assert list(mean) == [Fraction(size, sum(sizes)) for size in sizes]
+        assert len(design.draw(stream(0, "x"))) == 3
+
+
+@pytest.mark.parametrize("kind", ["line", "neighbours"])
+def test_clients_are_drawn_as_often_as_they_should_be(kind: str) -> None:
+    from scipy.stats import binom
+
+    sizes = 1 + stream(0, "sizes").integers(0, 30, 40)
+    shares, rng = Shares.of(sizes), stream(1, "draws")
+    where = np.arange(40) if kind == "line" else rng.random((40, 2))
+    design = (Pivotal if kind == "line" else LocalPivotal).proportional(shares, 12, where)
+    rounds, counts = 3_000, np.zeros(40, dtype=np.int64)
+    for _ in range(rounds):
+        counts[design.draw(rng).clients] += 1
+    chance = design.inclusion()
+    level = 1e-6 / 80
+    assert np.all(binom.cdf(counts, rounds, chance) > level)
+    assert np.all(binom.sf(counts - 1, rounds, chance) > level)
+
+
+def test_many_clients_are_spread() -> None:
+    """The approximate covariance says so, and is above what is found."""
+    rng = stream(0, "points")
+    points = rng.random((400, 2))
+    design = LocalPivotal.proportional(Shares.of(np.ones(400, dtype=np.int64)), 40, points)
+    assert design.second_moments == "approximate (Deville and Tillé 2005)"
+    np.testing.assert_allclose(np.diag(design.covariance()), design.variance(), rtol=1e-9)
+    assert design.weight_sum_variance() == pytest.approx(0.0, abs=1e-15)
+    values = np.sin(3 * points[:, 0]) + points[:, 1]
+    found = [float(values[design.draw(rng).clients].mean()) for _ in range(300)]
+    md = Rows.alike(design.target, 40).aggregate_variance(values)
+    assert np.var(found) < 0.3 * md
+    assert np.var(found) < design.aggregate_variance(values) < md
