@@ -31,9 +31,10 @@ from fedcohort.maths.draws import distinct
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
-from fedcohort.theory.advice import _declared, _never
+from fedcohort.theory.advice import SchemeFacts, _declared, _never
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
+from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen
 
 EQUAL = [50] * 60
 SKEWED = [int(2000 / (i + 1)) + 1 for i in range(60)]
@@ -214,11 +215,25 @@ def test_warnings_of_schemes_become_notes():
 
 
 def test_heterogeneity_turns_the_choice():
+    """Of the others: a fixed size with chances by importance is best whatever it is."""
     advice = advise(SKEWED, m=3)
-    line = next(line for line in advice.reasons if "heterogeneity above" in line)
+    assert advice.recommended == "pivotal"
+    assert any("does not depend on how much" in line for line in advice.reasons)
+    for at in (1e-3, 1e3):
+        assert advise(SKEWED, m=3, heterogeneity=at).recommended == "pivotal"
+
+    def best(heterogeneity: float) -> tuple[list[SchemeFacts], SchemeFacts]:
+        fixed = {"pivotal", "systematic"}
+        rows = advise(SKEWED, m=3, heterogeneity=heterogeneity).rows
+        others = [row for row in rows if row.name not in fixed]
+        return others, chosen(others, 3)
+
+    rows, first = best(1.0)
+    lines = _if_more_or_less_alike(rows, first, 3, 1.0)
+    line = next(line for line in lines if "heterogeneity above" in line)
     at, other = float(line.split("above ")[1].split(")")[0]), line.split("use ")[1].rstrip(".")
-    assert advise(SKEWED, m=3, heterogeneity=at * 1.02).recommended == other
-    assert advise(SKEWED, m=3, heterogeneity=at * 0.98).recommended == advice.recommended
+    assert best(at * 1.02)[1].name == other
+    assert best(at * 0.98)[1].name == first.name
 
 
 def test_not_applicable_has_the_sentence_and_settings_help():
@@ -334,7 +349,7 @@ def test_known_answers_or_says_what_is_missing():
 def test_as_json():
     text = json.dumps(advise(SKEWED, m=3, model_bytes=100).as_dict(), allow_nan=False)
     again = json.loads(text)
-    assert again["recommended"] == "clustered-size"
+    assert again["recommended"] == "pivotal"
     assert again["rows"][0]["name"]
 
 
@@ -354,7 +369,7 @@ def test_large_federation_skips_what_would_not_fit():
 def test_ten_million_sizes():
     sizes = np.maximum(1, np.random.default_rng(0).lognormal(4, 1.2, 10_000_000)).astype(np.int64)
     advice = advise(sizes, m=100, model_bytes=10**6)
-    assert advice.recommended == "clustered-size"
+    assert advice.recommended == "pivotal"
     assert isinstance(law_of("md", Federation.from_sizes([1, 2]), 1), Rows)
     assert set(advice.sweep.scores) >= {"md", "uniform"}
     assert advice.sweep.note

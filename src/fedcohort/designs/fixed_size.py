@@ -17,6 +17,9 @@ from fedcohort.core.paths import every_path
 from fedcohort.core.shares import Shares, capped, exact_sum
 from fedcohort.core.types import Floats, Ints
 
+EQUAL = 1e-12
+"""Weights that differ less, relatively, were rounded."""
+
 
 @dataclass(frozen=True, eq=False)
 class FixedSize(Design):
@@ -91,6 +94,12 @@ class FixedSize(Design):
 
     def distinct(self) -> Distinct:
         return Distinct(float(self.size), 0.0)
+
+    def weight_sum_variance(self) -> float:
+        values = self.value[self.open]
+        if len(values) == 0 or float(np.ptp(values)) <= EQUAL * float(values.max()):
+            return 0.0  # as many of equal weight, whoever they are
+        return super().weight_sum_variance()
 
     def cohort(self, chosen: Ints) -> Cohort:
         """The cohort of these clients, in any order."""

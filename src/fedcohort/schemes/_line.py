@@ -14,7 +14,7 @@ from fedcohort.core.types import Ints
 from fedcohort.maths.draws import permutation
 from fedcohort.maths.order import leaf_order
 from fedcohort.schemes._features import Featured, Features
-from fedcohort.schemes.clustered_size import Ties, by_decreasing
+from fedcohort.schemes._ties import Ties, by_decreasing
 
 MOST_CLIENTS = 5_000
 """Above this many clients their distances are not computed."""

@@ -5,20 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
 from fedcohort.core import Citation, Claim, Federation, Flag, OneOf, RoundContext, Scheme, Whole
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Ints
 from fedcohort.designs import Rows
-from fedcohort.maths.draws import below, permutation
-
-
-@dataclass(frozen=True)
-class Ties:
-    """The order of clients of equal size: a seed, so that ten million clients cost nothing."""
-
-    seed: int
+from fedcohort.maths.draws import below
+from fedcohort.schemes._ties import Ties, by_decreasing
 
 
 @dataclass(frozen=True)
@@ -77,14 +67,3 @@ class ClusteredSize(Scheme[Ties]):
     def _rows(self, state: Ties, federation: Federation) -> Rows:
         order = by_decreasing(federation.shares.parts, state)
         return Rows.along(order, federation.shares, self.m, self.dedicate_large)
-
-
-def by_decreasing(sizes: Ints, ties: Ties) -> Ints:
-    """Positions by decreasing size; equal sizes in the order of the ties."""
-    behind = sizes.max() - sizes  # the largest first
-    if int(behind.max()) < 2**16:
-        behind = behind.astype(np.uint16)  # sorted by radix, several times as fast
-    if ties.seed < 0:
-        return np.argsort(behind, kind="stable")
-    shuffled = permutation(stream(ties.seed, "ties"), len(sizes))
-    return shuffled[np.argsort(behind[shuffled], kind="stable")]
