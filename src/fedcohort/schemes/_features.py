@@ -28,7 +28,6 @@ from fedcohort.core import (
     LABEL_HISTOGRAM,
     UPDATE,
     Ask,
-    Claim,
     Cohort,
     Conversation,
     Federation,
@@ -52,9 +51,6 @@ from fedcohort.schemes._groups import PRIVATE_LABEL_HISTOGRAM
 
 SEEDS = 2**62
 """Below this lies the seed of a run."""
-
-FIXED_SIZE = frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD})
-"""What holds for any `FixedSize` design with chances proportional to the importance."""
 
 
 def summed(counts: Array, classes: int) -> Ints:

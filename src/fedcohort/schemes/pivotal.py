@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedcohort.core import Citation, Claim, Federation, RoundContext, cohort_size
 from fedcohort.designs import Pivotal as Design
-from fedcohort.schemes._features import FIXED_SIZE, Features
+from fedcohort.schemes._features import Features
 from fedcohort.schemes._line import Lined
 
 
@@ -53,7 +53,15 @@ class Pivotal(Lined):
         1998,
         "the pivotal method; never worse than MD: Chauvet and Ruiz-Gazen (2017)",
     )
-    claims: ClassVar[frozenset[Claim]] = FIXED_SIZE | {Claim.NO_SUM_WORSE_THAN_MD}
+    claims: ClassVar[frozenset[Claim]] = frozenset(
+        {
+            Claim.UNBIASED,
+            Claim.SUMS_TO_ONE,
+            Claim.EXACTLY_M,
+            Claim.NO_WORSE_THAN_MD,
+            Claim.NO_SUM_WORSE_THAN_MD,
+        }
+    )
 
     def design(self, state: Features, federation: Federation, context: RoundContext) -> Design:
         return federation.remember(self.key(state), lambda fed: self._design(state, fed))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedcohort.core import Citation, Claim, Federation, RoundContext, cohort_size
 from fedcohort.designs import Systematic as Design
-from fedcohort.schemes._features import FIXED_SIZE, Features
+from fedcohort.schemes._features import Features
 from fedcohort.schemes._line import Lined
 
 
@@ -55,7 +55,9 @@ class Systematic(Lined):
         1949,
         "sampling with unequal chances from a list",
     )
-    claims: ClassVar[frozenset[Claim]] = FIXED_SIZE
+    claims: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD}
+    )
 
     def design(self, state: Features, federation: Federation, context: RoundContext) -> Design:
         return federation.remember(self.key(state), lambda fed: self._design(state, fed))
