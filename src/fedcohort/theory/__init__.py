@@ -23,6 +23,7 @@ from fedcohort.theory.estimators import StepVariance, memory_variance, step_vari
 from fedcohort.theory.expected_run import expected_gradients
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
+from fedcohort.theory.rate_error import RateError, rate_error
 from fedcohort.theory.rates import Rate, clustered_rate, printed_rate
 from fedcohort.theory.skew import (
     Skew,
@@ -33,6 +34,12 @@ from fedcohort.theory.skew import (
     skew_bound,
 )
 from fedcohort.theory.strata import Theorem1, theorem_1
+from fedcohort.theory.strongly_convex import (
+    StronglyConvexBound,
+    lemma_4,
+    lemma_5,
+    strongly_convex_bound,
+)
 
 __all__ = [
     "Advice",
@@ -44,11 +51,13 @@ __all__ = [
     "ExactMoments",
     "Moments",
     "Rate",
+    "RateError",
     "SchemeFacts",
     "Skew",
     "SkewBound",
     "Smoothness",
     "StepVariance",
+    "StronglyConvexBound",
     "Theorem1",
     "Training",
     "advise",
@@ -65,16 +74,20 @@ __all__ = [
     "every_path",
     "expected_gradients",
     "largest_local_step",
+    "lemma_4",
+    "lemma_5",
     "memory_variance",
     "moments",
     "objective_gap",
     "printed_rate",
     "proximal_weights",
     "quadratic",
+    "rate_error",
     "second_moment",
     "selection_skew",
     "skew_bound",
     "step_variance",
+    "strongly_convex_bound",
     "theorem_1",
     "uniform_or_md",
 ]
