@@ -48,6 +48,16 @@ class Settings:
     b: int = 1
 
 
+class Doubling:
+    """Data that can be called."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self) -> int:
+        return 2 * self.times
+
+
 class Plain:
     def __init__(self, a: object) -> None:
         self._a = a
@@ -102,6 +112,7 @@ PAIRS: list[tuple[Any, Any]] = [
     (scaled(1), scaled(2)),
     (lambda: 1, lambda: 2),
     (Settings(1), Settings(1, 2)),
+    (Doubling(1), Doubling(2)),
 ]
 
 
@@ -186,7 +197,7 @@ def test_an_object_may_tell_its_own() -> None:
     assert digest(Told("a")) == digest(Told("a")) != digest(Told("b"))
 
 
-SCRIPT = """
+SCRIPT = """{above}
 from fedcohort.core.fingerprint import Digest
 SCALE = {scale}
 def helper(): return SCALE
@@ -200,13 +211,15 @@ print(found.hex())
 
 
 def test_of_a_script_its_classes_and_what_they_read_count(tmp_path: Path) -> None:
-    def told(scale: int = 1, constant: int = 1, comment: str = "") -> str:
+    def told(scale: int = 1, constant: int = 1, comment: str = "", above: str = "") -> str:
         file = tmp_path / "script.py"
-        file.write_text(SCRIPT.format(scale=scale, constant=constant, comment=comment))
+        text = SCRIPT.format(scale=scale, constant=constant, comment=comment, above=above)
+        file.write_text(text)
         run = [sys.executable, str(file)]
         return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
     assert told() == told(comment="the rest of a script may change")
+    assert told() == told(above="'''a line\nor two'''")
     assert len({told(), told(scale=2), told(constant=2)}) == 3
 
 

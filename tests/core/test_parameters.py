@@ -33,6 +33,11 @@ def test_ranges_tell_good_from_bad(constraint: Constraint, good: list[Any], word
     assert not any(constraint.accepts(value) for value in bad)
 
 
+def test_bad_examples_of_a_range_begin_right_outside_it() -> None:
+    """Or a bound that is off by one would pass for the one that was declared."""
+    assert {2, 6} <= set(Whole(3, 5).bad_examples())
+
+
 def test_an_integer_too_large_for_a_float_is_no_number() -> None:
     assert not Real(0).accepts(10**400)
 

@@ -32,6 +32,19 @@ def test_a_different_design_in_every_stratum() -> None:
     assert list(mean) == [Fraction(int(size), int(SIZES.sum())) for size in SIZES]
 
 
+def test_the_bound_on_the_covariance_adds_what_each_stratum_has_and_no_more() -> None:
+    first, second, third = (Shares.of(SIZES[s]) for s in STRATA)
+    design = stratified(
+        [Rows.alike(first, 2), Bernoulli(second, np.array([1, 2, 3]), 4), Everyone(third)]
+    )
+    bound, mean = design.covariance_bound(), SIZES / SIZES.sum()
+    assert bound is not None
+    extra = np.zeros(6)
+    extra[STRATA[0]] = mean[STRATA[0]] ** 2 / 2  # alpha = 1/2; coins and all have alpha = 0
+    np.testing.assert_allclose(bound.gamma, design.variance() + extra, rtol=1e-12, atol=1e-15)
+    assert bound.alpha == 0
+
+
 def test_everyone_in_every_stratum_is_everyone() -> None:
     design = stratified([Everyone(Shares.of(SIZES[s])) for s in STRATA])
     check_design(design)

@@ -186,6 +186,11 @@ def test_large_integers_whose_sum_leaves_64_bits_stay_exact():
         assert int(whole.sum()) == total
 
 
+def test_64_bits_do_where_they_suffice():
+    """Objects would be drawn by the same law, but many times as slowly."""
+    assert as_integers(np.array([2**62, 2**62 - 1], dtype=object)).dtype == np.int64
+
+
 def top_by_definition(values: list[float], m: int) -> dict[tuple[int, ...], Fraction]:
     """All orders of the positions are equally likely; a stable sort then decides."""
     total: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)

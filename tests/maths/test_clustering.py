@@ -69,6 +69,11 @@ def test_dbscan_search_equals_repeated_fits():
     assert len(found.tried) == 45
 
 
+def test_the_largest_radius_of_the_default_grid_merges_all():
+    tried = dbscan(federation(1, 60)).tried
+    assert max((t.clustered_share, -t.clusters) for t in tried) == (1.0, -1)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.integers(3, 25), st.sampled_from(["dbscan", "optics", "kmedoids"]))
 def test_the_choice_is_the_best_of_what_was_tried(seed, n, name):
@@ -153,6 +158,14 @@ def test_too_few_clustered_takes_the_largest_share_and_says_so():
     assert found.clustered_share == 0.4
     assert found.labels.tolist() == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
     assert dbscan(matrix, eps=[0.2], least_share=0.4).caveat == ""
+
+
+def test_few_clustered_is_better_than_one_cluster_of_all():
+    matrix = 1 - np.eye(10)
+    for i, j in ((0, 1), (2, 3)):
+        matrix[i, j] = matrix[j, i] = 0.1
+    found = dbscan(matrix, eps=[0.2, 2.0], min_samples=[2])
+    assert (found.caveat, found.clustered_share) == ("few clustered", 0.4)
 
 
 def test_the_share_constraint_binds():

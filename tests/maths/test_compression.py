@@ -57,6 +57,16 @@ def test_kmeans_groups_hold_the_values_nearest_to_their_centre(values, data):
     np.testing.assert_allclose(np.abs(values - centres[groups]), nearest, atol=1e-9)
 
 
+def test_centres_are_the_means_of_their_groups():
+    """Also of a group of which a single value is left."""
+    for seed in range(250):
+        values = np.random.default_rng(seed).standard_cauchy(12)
+        centres = sorted_centres([values], 6)[0]
+        nearest = np.abs(values[:, None] - centres).argmin(axis=1)
+        for group in set(nearest.tolist()):
+            assert centres[group] == pytest.approx(values[nearest == group].mean())
+
+
 def optimal_squares(values, k):
     """Exact one-dimensional k-means by dynamic programming over sorted values."""
     x = np.sort(values)

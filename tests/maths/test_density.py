@@ -24,6 +24,14 @@ def grow(matrix: np.ndarray, min_samples: int) -> DensityTree:
     return DensityTree.grow(matrix, *nearest(matrix, min_samples))
 
 
+def test_the_nearest_are_those_of_a_full_sort() -> None:
+    matrix = distances(0, 300, coarse=False)
+    for k in (1, 2, 7, 100, 300):
+        around, gaps = nearest(matrix, k)
+        np.testing.assert_array_equal(gaps, np.sort(matrix, axis=1)[:, :k])
+        np.testing.assert_array_equal(np.take_along_axis(matrix, around, axis=1), gaps)
+
+
 cases = given(
     st.integers(0, 10**6), st.integers(2, 30), st.booleans(), st.integers(1, 8), st.floats(0, 4)
 )

@@ -145,6 +145,13 @@ def random_case(sizes, m, seed):
     return cut(np.array(merges).reshape(-1, 2), rest, sum(sizes)), masses
 
 
+def test_what_a_client_fills_alone_and_the_rest_are_exact():
+    masses = np.array([2**62 - 1, 2**61, 5, 0])
+    full, rest = split_large(masses, 2**61)
+    assert full.tolist() == [1, 1, 0, 0]
+    assert rest.tolist() == [2**61 - 1, 0, 5, 0]
+
+
 size_lists = st.lists(
     st.one_of(st.integers(0, 10), st.integers(0, 10**4), st.integers(0, 2**63)),
     min_size=1,

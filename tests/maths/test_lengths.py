@@ -27,6 +27,8 @@ def test_only_rows_beyond_the_cap_are_cut(kind):
     np.testing.assert_allclose(cut[3], [6.0, 8.0], rtol=1e-6)
     others = [0, 1, 2, 4]
     np.testing.assert_array_equal(cut[others], rows[others])
+    small = kind(2.0**-20)  # the unit does not matter
+    np.testing.assert_array_equal(capped(rows * small, 4.0), cut * small)
     assert capped(rows, None) is rows
     assert capped(rows, 1e6) is rows
     assert capped(rows[2:3], 4.0) is not None  # nothing but zeros: no median

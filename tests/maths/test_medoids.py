@@ -32,9 +32,14 @@ def slow_build(distances: np.ndarray, k: int) -> list[int]:
     return chosen
 
 
-def slow_swaps(distances: np.ndarray, start: list[int]) -> list[int]:
-    """Candidates in turn; the best swap of each is done if it helps, until none of all does."""
+def slow_swaps(distances: np.ndarray, start: list[int]) -> tuple[list[int], list[int]]:
+    """Candidates in turn; the best swap of each is done if it helps, until none of all does.
+
+    A point goes to a medoid that comes if that is nearer, and to the first of the nearest others
+    if its own goes; otherwise it stays. Medoids, and the place of that of every point.
+    """
     medoids, at, unchanged = list(start), 0, 0
+    labels = [int(np.argmin(distances[medoids, p])) for p in range(len(distances))]
     while unchanged < len(distances):
         unchanged += 1
         if at not in medoids:
@@ -43,9 +48,13 @@ def slow_swaps(distances: np.ndarray, start: list[int]) -> list[int]:
             ]
             best = min(swaps, key=lambda swap: loss(distances, swap))
             if loss(distances, best) < loss(distances, medoids):
-                medoids, unchanged = best, 0
+                medoids, unchanged, new = best, 0, best.index(at)
+                for p, near in enumerate(distances[medoids].T):
+                    others = np.where(np.arange(len(medoids)) == new, np.inf, near)
+                    stays = int(np.argmin(others)) if labels[p] == new else labels[p]
+                    labels[p] = new if near[new] < others[stays] else stays
         at = (at + 1) % len(distances)
-    return medoids
+    return medoids, labels
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.data(), st.sampled_from([2, 5, 1000]))
@@ -54,11 +63,23 @@ def test_the_definition(seed: int, n: int, data: st.DataObject, most: int) -> No
     k = data.draw(st.integers(1, n))
     start = build(distances, k)
     assert start.tolist() == slow_build(distances, k)
+    if data.draw(st.booleans()):  # from where there is more to do
+        start = np.random.default_rng(seed).permutation(n)[:k]
     found = fasterpam(distances, start)
-    assert found.medoids.tolist() == slow_swaps(distances, start.tolist())
+    assert (found.medoids.tolist(), found.labels.tolist()) == slow_swaps(distances, start.tolist())
     assert found.loss == loss(distances, found.medoids.tolist())
     nearest = distances[found.medoids][found.labels, np.arange(n)]
     assert nearest.tolist() == distances[found.medoids].min(axis=0).tolist()
+
+
+@pytest.mark.parametrize("most", [3, 6])
+def test_ties_over_several_swaps(most: int) -> None:
+    for seed in range(30):
+        distances = whole_distances(seed, 12, most)
+        start = np.random.default_rng(seed).permutation(12)[:4]
+        found = fasterpam(distances, start)
+        slow = slow_swaps(distances, start.tolist())
+        assert (found.medoids.tolist(), found.labels.tolist()) == slow
 
 
 @pytest.mark.parametrize("n", [40, 700])  # more than a block of candidates
@@ -72,10 +93,14 @@ def test_no_swap_helps_any_more(n: int) -> None:
         assert np.minimum(distances, rest).sum(axis=1).min() >= found.loss
 
 
-def test_the_last_candidate_has_its_turn() -> None:
-    star = 2.0 * (1 - np.eye(9))  # a block of eight, and the hub
-    star[8, :8] = star[:8, 8] = 1
-    assert fasterpam(star, np.array([0])).medoids.tolist() == [8]
+def test_every_candidate_has_its_turn() -> None:
+    """Also the first and the last one of a block: from anywhere in a star only the hub helps."""
+    cases = [(n, hub) for n in (9, 24, 57) for hub in range(1, n)]
+    for n, hub in [*cases, *((700, hub) for hub in range(502, 512))]:
+        star = 2.0 * (1 - np.eye(n))
+        star[hub] = star[:, hub] = 1
+        star[hub, hub] = 0
+        assert fasterpam(star, np.array([0])).medoids.tolist() == [hub]
 
 
 def test_a_point_stays_unless_the_medoid_that_comes_is_nearer() -> None:

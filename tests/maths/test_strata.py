@@ -94,6 +94,30 @@ def test_a_fixed_point():
     np.testing.assert_array_equal(labels, gaps.argmin(axis=1))
 
 
+def test_below_a_thousand_clients_it_goes_on_until_nobody_moves():
+    features = np.random.default_rng(0).normal(size=(900, 2))
+    for seed in range(5):
+        labels, centres = kmeans(features, 3, generator(seed), steps=1000)
+        gaps = ((features[:, None] - centres) ** 2).sum(axis=2)
+        np.testing.assert_array_equal(labels, gaps.argmin(axis=1))
+
+
+@pytest.mark.parametrize("far", [0, 5, 10])
+def test_whoever_is_far_from_all_has_a_centre_from_the_start(far):
+    features = np.arange(11.0)[:, None]
+    features[far] = 1e9
+    for seed in range(20):
+        labels, _ = kmeans(features, 2, generator(seed), steps=0)
+        assert np.flatnonzero(labels == labels[far]).tolist() == [far]
+
+
+def test_squares_that_nearly_vanish_are_drawn_by():
+    """Then rounding may put a point at the very end of the line."""
+    for seed in range(20):
+        labels, _ = kmeans([[0.0], [3e-162]], 2, generator(seed))
+        assert sorted(labels.tolist()) == [0, 1]
+
+
 def test_deterministic_for_a_seed():
     features, _ = blobs(300, 5, 4, spread=2.0)
     first, second = (kmeans(features, 7, generator(3)) for _ in range(2))
@@ -138,6 +162,14 @@ def test_no_stratum_is_empty(features, data):
     np.testing.assert_allclose(centres, stratum_means(features, labels, k))
 
 
+def test_whole_numbers_are_as_good_as_floats():
+    """Centres lie between them."""
+    whole = np.random.default_rng(0).integers(0, 9, (60, 3))
+    first, second = (kmeans(features, 5, generator()) for features in (whole, whole.astype(float)))
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
 def test_equal_features_and_one_stratum_each():
     labels, _ = kmeans(np.zeros((5, 2)), 3, generator())
     assert set(labels.tolist()) == {0, 1, 2}
@@ -150,7 +182,9 @@ def test_means_and_variances():
     rng = np.random.default_rng(0)
     features, labels = rng.normal(size=(50, 4)), rng.integers(0, 4, 50)
     labels[labels == 2] = 1
-    labels[7] = 2  # one client alone; stratum 4 is empty
+    labels[labels == 3] = 0
+    labels[[3, 4]] = 3
+    labels[7] = 2  # one client alone, and a pair; stratum 4 is empty
     found = stratum_variances(features, labels, 5)
     for h in (0, 1, 3):
         own = features[labels == h]

@@ -277,6 +277,18 @@ def test_one_answer_of_many_is_widened_by_the_whole_range() -> None:
     assert (of_two / 2) ** 2 - alone**2 == pytest.approx((1 - 1 / 2) * (98 / 2) ** 2)
 
 
+def test_where_every_size_has_a_level_the_estimated_variance_is_right_on_average() -> None:
+    report = paper(6)
+    assert report.levels == 5  # nothing is rounded
+    for size in range(1, 6):
+        mean = 0.0
+        for answer in range(1, 6):
+            chance = report.alpha * (answer == size) + (1 - report.alpha) / 5
+            found = estimate_total([answer], report, when_imprecise="accept")
+            mean += float(chance) * found.standard_error**2
+        assert mean == pytest.approx(float(variance_of_total([size], report)))
+
+
 def test_caution_is_the_worst_rounding_and_not_the_usual_one() -> None:
     usual, cautious = (
         estimate_total([0, 1, 2, 3] * 50, REPORT, cautious=cautious).standard_error
@@ -390,6 +402,7 @@ def test_bad_options_are_refused(option: str, value: object) -> None:
 def test_clipping_is_reported() -> None:
     report = SizeReport(11, 3.0)
     assert clipping([0, 5, 12], report) == Clipping(3, 1, 1, -1.0, 17.0)
+    assert clipping([10, 11], report).clipped == 1  # the largest size that is told as it is
     assert clipping([], report).relative == 0.0
     heavy = clipping([5] * 90 + [110] * 10, report)
     assert heavy.relative == pytest.approx(-1000 / 1550)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded
+from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded, PolicyRefused
 from fedcohort.privacy import ClientPolicy, PrivateCounts, PrivateSize, SizeReport, SizeRequest
 from fedcohort.privacy.journal import Journal
 
@@ -60,6 +60,9 @@ def test_an_answer_that_is_repeated_writes_nothing(tmp_path: Path) -> None:
 def test_a_lowest_rate_is_a_share(rate: Any) -> None:
     with pytest.raises(BadParameter, match=r"'lowest_rate' parameter of ClientPolicy"):
         ClientPolicy(lowest_rate=rate)
+    ClientPolicy(lowest_rate=0).check_share(1e-9, per_sample=True)
+    with pytest.raises(PolicyRefused, match="of at least 1"):
+        ClientPolicy(lowest_rate=1).check_share(0.5, per_sample=False)
 
 
 def test_questions_of_different_kinds_never_share_an_answer(tmp_path: Path) -> None:

@@ -164,6 +164,13 @@ def test_the_mean_of_the_law_is_the_clipped_size(
 # -- weights and constants ---------------------------------------------------------------------
 
 
+def test_the_smallest_and_the_largest_epsilon() -> None:
+    for epsilon, beyond in ((1e-6, 0.99e-6), (20.0, 20.1)):
+        assert SizeReport(10, epsilon).epsilon == epsilon
+        with pytest.raises(BadParameter, match="'epsilon' parameter of SizeReport"):
+            SizeReport(10, beyond)
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.3, 1.0, math.pi, 3.0, 7.7, 19.99, 20.0])
 def test_the_weight_is_the_floor_and_never_above(epsilon: float) -> None:
     exact = UNIT * exponential_from_below(min(Fraction(epsilon), exact_epsilon(epsilon)))

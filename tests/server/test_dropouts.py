@@ -188,6 +188,18 @@ def test_without_replacement_nobody_is_asked_twice() -> None:
     assert ended.filled == 0.5
 
 
+def test_without_replacement_two_lost_draws_go_to_two_clients() -> None:
+    part = Simple(Shares.of(np.ones(4, dtype=np.int64)), 2)
+    halves = (Fraction(1, 2), Fraction(1, 2))
+    strata = Stratified(8, (np.arange(4), np.arange(4, 8)), (part, part), halves)
+    cohort = Cohort.of([0, 1, 4, 5], [0.25] * 4)
+    for seed in range(10):
+        up, rng = answering(2, 3, 4, 5), stream(seed, "test")
+        ended = complete(Redraw(attempts=1), cohort, strata, Attendance.of(8), up, rng)
+        assert ended.cohort.clients.tolist() == [2, 3, 4, 5]
+        assert ended.cohort.weights.tolist() == [0.25] * 4
+
+
 def test_hajek_weighs_by_earlier_rounds_only() -> None:
     cohort = Cohort.of([0, 1, 2, 3], [0.25] * 4)
     seen = Attendance(np.array([9, 9, 9, 9]), np.array([9, 4, 9, 9]))  # client 1: one in two

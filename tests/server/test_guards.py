@@ -530,8 +530,12 @@ def test_what_the_refusal_names_goes_with_a_secure_sum() -> None:
     words = "size-cap+rate-cap+losses+explore"
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=guards(words))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
+    ledger = Ledger(model_bytes=8)
     for _ in range(3):
-        state, _ = run_round(setup, state, context_of(state), Adding(), Ledger())
+        state, record = run_round(setup, state, context_of(state), Adding(), ledger)
+        assert ledger.of_round(record.round).bytes_up == 8 * len(
+            record.cohort
+        )  # and nothing beside it
     np.testing.assert_array_equal(state.theta, [3.0, 6.0])
 
 
