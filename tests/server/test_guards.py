@@ -210,6 +210,16 @@ def test_one_round_of_liars_does_not_lift_the_cap() -> None:
     assert clip.after(state, quiet) is state
 
 
+def test_five_rounds_decide_what_is_typical() -> None:
+    federation, nobody = Federation.from_sizes([1]), Cohort.empty()
+    clip = Clip(times=1)
+    state = clip.start(federation, scheme("md"), stream(0, "x"))
+    for length in (1.0, 1.0, 1.0, 3.0, 3.0, 3.0):
+        outcome = Outcome(federation, nobody, None, nobody, (), np.full(2, length), None)
+        state = clip.after(state, outcome)
+    assert clip.longest(state, np.ones(1)) == 3.0  # of six it would be 2
+
+
 class Boosting(Carrier):
     """Ten clients that send the same, but for client 0, whose update is a million times as long."""
 
@@ -517,6 +527,27 @@ def test_a_secure_sum_refuses_what_looks_at_single_updates() -> None:
     require(replace(setup, guards=guards(words)), Sums)
     with pytest.raises(BadInput, match="which the aggregator 'krum' needs; use 'plain'"):
         require(replace(setup, guards=(), aggregator=fedcohort.server.aggregator("krum")), Sums)
+
+
+def test_the_length_of_a_sum_is_nobodys() -> None:
+    lengths: list[Any] = []
+
+    class Watching(RateCap):
+        def after(self, state: Any, outcome: Outcome) -> Any:
+            lengths.append(outcome.lengths)
+            return super().after(state, outcome)
+
+    class Adding(Sums):
+        def train(self, train: Any) -> Arrived:
+            return Arrived(train.clients)
+
+        def answers(self, fold: Any) -> Any:
+            yield Sum(fold.cohort.clients, np.ones(2))
+
+    setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=(Watching(),))
+    state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
+    run_round(setup, state, context_of(state), Adding(), Ledger())
+    assert lengths == [None]
 
 
 def test_what_the_refusal_names_goes_with_a_secure_sum() -> None:

@@ -151,6 +151,15 @@ def test_a_carrier_without_replacements_refuses_redraws_and_takes_the_rest() -> 
     require(Setup(scheme("md"), 0, dropouts=AsDrawn()), Sums())
 
 
+def test_whole_clients_go_with_a_carrier_that_cannot_take_a_share_of_their_samples() -> None:
+    class Whole(Carrier):
+        name, subsampling = "mine", False
+
+    require(Setup(scheme("md"), 0), Whole())
+    with pytest.raises(BadInput, match="fedsampling-naive"):
+        require(Setup(scheme("fedsampling-naive"), 0), Whole())
+
+
 @pytest.mark.parametrize("how", ["plain", "memory"])
 @pytest.mark.parametrize("name", ["md:m=6", "clustered-similarity:m=4", "fedsampling-naive"])
 def test_small_blocks_are_the_same_round(name: str, how: str, monkeypatch: Any) -> None:
