@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench screenshot clean lock audit mutants
+.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench reproduction recipes screenshot clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,7 @@ demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a p
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
 test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not adapters'
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not adapters and not recipes'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m 'flower and not slow' tests/flower
@@ -72,6 +72,12 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev  ## ratios side by side in one run
 	for script in benchmarks/*.py; do echo "== $$script"; OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
+
+recipes: $(VENV)/.installed-dev  ## every recipe at the quick scale: that it runs, never what it finds
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m recipes tests/recipes
+
+reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results in docs/results
+	$(BIN)/python docs/make_reproduction.py
 
 screenshot: demo  ## the picture in the README
 	$(MAKE) $(VENV)/.installed-dev

@@ -12,7 +12,15 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/data.md", "docs/python.md", "docs/algorithms.md", "docs/models.md"]
+    "page",
+    [
+        "README.md",
+        "docs/data.md",
+        "docs/python.md",
+        "docs/algorithms.md",
+        "docs/models.md",
+        "docs/reproduction.md",
+    ],
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -60,6 +61,16 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     folder = tmp_path / "reproduced" / "mine-quick"
     assert json.loads((folder / "mine.json").read_text())["verdict"] == "reproduced"
     assert (folder / "mine.csv").read_text().splitlines() == ["x", "1.0", "2.0"]
+
+
+def test_the_example_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine_of_the_docs.py").write_text(page.split("```python\n")[1].split("```")[0])
+    found = said("./mine_of_the_docs.py", "--json", "--jobs", 1)
+    assert found.exit_code in (0, 2, 3), found.output
+    assert json.loads(found.stdout)["claims"][0]["units"] == 2
 
 
 def test_an_entry_point_is_listed_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +132,6 @@ def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_recipe_of_the_former_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
     bad = Outcome({"x": np.ones(2)}, (Verdict("s", "1", "2", False),), lambda figure: None, {})
     with pytest.warns(DeprecationWarning, match="write it as cells or compute"):
         wrong = Recipe("wrong", "t", "p", lambda seed, repetitions: bad)

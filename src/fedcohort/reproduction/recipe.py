@@ -145,7 +145,7 @@ class Claim:
     judge
         The criterion, from `fedcohort.reproduction.judges`; it is written before the run.
     erratum
-        The number of the erratum that it is about, as in ``"E2.15"``.
+        In a few words, what is wrong in print, with a link into docs where that is derived.
     """
 
     statement: str

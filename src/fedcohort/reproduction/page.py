@@ -1,0 +1,96 @@
+"""The page of all claims: printed, ours, verdict, and the command that found it.
+
+It is made of recipes, which say what is claimed, and of the JSON files of runs that are kept. A
+claim whose criterion is another than that of the run, or that no run has seen, is not run yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedcohort.core.errors import BadInput
+from fedcohort.reproduction.judged import found_text
+from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
+
+BEGIN = "<!-- From here on the page is made by `make reproduction`. -->"
+HEADS = ("where", "claim", "printed", "ours", "verdict", "run")
+Facts = Mapping[str, Any]
+
+
+def kept(folder: Path) -> list[Facts]:
+    """The results in a folder."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if path.stem != f"{facts['recipe']}-{facts['scale']}":
+            raise BadInput(
+                f"'{path}' must be named '{facts['recipe']}-{facts['scale']}.json', as what it "
+                "holds."
+            )
+        found.append(facts)
+    return found
+
+
+def page(text: str, recipes: Iterable[Recipe], results: Sequence[Facts]) -> str:
+    """The text of a page up to `BEGIN`, and the claims below."""
+    head, begin, _ = text.partition(BEGIN)
+    if not begin:
+        raise BadInput(f"The page must have the line {BEGIN}")
+    return "\n".join([f"{head}{BEGIN}\n", *_lines(list(recipes), results)])
+
+
+def _lines(recipes: Sequence[Recipe], results: Sequence[Facts]) -> Iterator[str]:
+    now = [recipe for recipe in recipes if recipe.run is None]  # those that were have no claims
+    for paper in sorted({recipe.paper for recipe in now}):
+        yield f"## {paper}\n"
+        yield _row(HEADS)
+        yield _row(["---"] * len(HEADS))
+        for recipe in sorted(now, key=lambda each: each.name):
+            if recipe.paper == paper:
+                for claim in recipe.claims:
+                    yield _row(_cells(recipe, claim, results))
+        yield ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> list[str]:
+    run = _run(recipe, claim, results)
+    printed = f"{claim.printed} ({claim.erratum})" if claim.erratum else claim.printed
+    first = [f"{recipe.where}, `{recipe.name}`", claim.statement, printed]
+    if run is None:
+        scale = "standard" if "standard" in recipe.scales else next(iter(recipe.scales))
+        return [*first, "", "not run yet", f"`fedcohort reproduce {recipe.name} --scale {scale}`"]
+    facts, found = run
+    seeds, partitions = facts["seeds"], facts["partitions"]
+    command = f"`fedcohort reproduce {recipe.name} --scale {facts['scale']}{_other(recipe, facts)}`"
+    times = f"{seeds} seed{'s' * (seeds > 1)}, {partitions} partition{'s' * (partitions > 1)}"
+    how = f"{command}, {times}, {facts['date']}, version {facts['version']}"
+    return [*first, found_text(found), f"**{found['verdict']}**", how]
+
+
+def _other(recipe: Recipe, facts: Facts) -> str:
+    """The options that say where a run was not as its scale says."""
+    scale = recipe.scales.get(facts["scale"])
+    return "".join(
+        f" --{name} {facts[name]}"
+        for name in ("seeds", "partitions")
+        if scale is None or facts[name] != getattr(scale, name)
+    )
+
+
+def _run(
+    recipe: Recipe, claim: Claim, results: Sequence[Facts]
+) -> tuple[Facts, dict[str, Any]] | None:
+    """The run at the largest scale that judged this claim by this criterion."""
+    best: tuple[Facts, dict[str, Any]] | None = None
+    for facts in sorted(results, key=lambda each: SCALES.index(each["scale"])):
+        for found in facts["claims"] if facts["recipe"] == recipe.name else ():
+            same = found["statement"] == claim.statement and found["criterion"] == str(claim.judge)
+            best = (facts, found) if same else best
+    return best
