@@ -218,6 +218,11 @@ class Trace:
         """Which division of the data among clients it ran on: the seed of that, or its number."""
         return int(self.settings.get("partition", 0))
 
+    @property
+    def run_seed(self) -> int:
+        """What its coins were drawn from: the seed, or another on partitions other than 0."""
+        return int(self.settings.get("run_seed", self.seed))
+
     def last(self) -> tuple[str, float]:
         """What was measured last: the test accuracy, or the training loss where there is none."""
         for name, values in (("accuracy", self.accuracy), ("training loss", self.train_loss)):
@@ -228,9 +233,9 @@ class Trace:
 
     def __repr__(self) -> str:
         name, value = self.last()
-        return (
-            f"<Trace of {self.label}, seed {self.seed}: {self.rounds} rounds, {name} {value:.4g}>"
-        )
+        where = f", partition {self.partition}" if self.partition else ""
+        done = f"{self.rounds} rounds, {name} {value:.4g}"
+        return f"<Trace of {self.label}{where}, seed {self.seed}: {done}>"
 
     def cohort(self, round: int) -> Cohort:
         """Who was chosen in a round."""
@@ -328,7 +333,7 @@ class Trace:
             raise BadInput("'cohort_ends' are not ascending")
         if len(self.ids) not in (0, lengths["n"]):
             raise BadInput(f"there are {len(self.ids)} ids for {lengths['n']} clients")
-        _ = self.scheme, self.seed, self.label, self.partition
+        _ = self.scheme, self.seed, self.label, self.partition, self.run_seed
 
 
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)

@@ -9,6 +9,7 @@ from fedcohort.cli import app
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.report import combined, facts, page, prose
 from fedcohort.report.combine import RUNS, parts
+from fedcohort.report.pairs import pairwise
 
 
 def save(comparison, folder: Path) -> Path:
@@ -117,7 +118,7 @@ def test_runs_of_different_problems_are_ranked_apart(make):
     best = table.groupby("problem", sort=False).head(1)
     assert best["difference"].isna().all()
     assert table.drop(best.index)["difference"].notna().all()
-    for row in facts.pairwise(both).itertuples():
+    for row in pairwise(both).itertuples():
         assert ("run 2" in row.scheme) == ("run 2" in row.reference)
     assert prose.apart(both).startswith("These runs differ in data and rounds: they are ranked")
 

@@ -7,6 +7,7 @@ from fedcohort import Comparison, report
 from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.report import facts, figures, figures_clients, page
 from fedcohort.report.measures import ACCURACY
+from fedcohort.report.pairs import pairwise
 
 
 def level(comparison, by_label):
@@ -66,7 +67,7 @@ def test_the_target_is_as_given_as_told_or_a_fair_choice(make):
 
 
 def test_every_pair_is_compared_both_ways(make):
-    table = facts.pairwise(make(("a", "b", "c"))).set_index(["reference", "scheme"])
+    table = pairwise(make(("a", "b", "c"))).set_index(["reference", "scheme"])
     assert len(table) == 6
     assert table["difference"]["a", "b"] == -table["difference"]["b", "a"]
     assert (table["p_holm"] >= table["p"]).all()
@@ -154,4 +155,4 @@ def test_one_run_of_one_scheme_is_enough(make):
 
 def test_a_reference_that_was_not_compared_is_refused(make):
     with pytest.raises(UnknownName, match="no scheme of this comparison named 'd'"):
-        facts.pairwise(make(("a", "b", "c")), ["d"])
+        pairwise(make(("a", "b", "c")), ["d"])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.report.combine import on_one_division
 from fedcohort.report.downsample import bucket_edges
 from fedcohort.report.measures import Columns, by_scheme
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def participation(comparison: Comparison) -> pd.DataFrame:
-    """One row per scheme and client: in how many rounds it took part, mean over seeds."""
+    """One row per scheme and client: in how many rounds it took part, mean over seeds.
+
+    The clients are those of the first division where there are several.
+    """
 
     def table(traces: Sequence[Trace]) -> Columns:
         counts = np.stack([trace.participation for trace in traces])  # (s, n)
@@ -32,7 +36,7 @@ def participation(comparison: Comparison) -> pd.DataFrame:
             **_accuracy(traces),
         }
 
-    return by_scheme(comparison, table)
+    return by_scheme(on_one_division(comparison), table)
 
 
 def _accuracy(traces: Sequence[Trace]) -> Columns:
@@ -161,7 +165,8 @@ def worst_clients(comparison: Comparison, count: int = 10) -> pd.DataFrame:
     table = participation(comparison)
     table["rank"] = table.groupby("scheme")["loss"].rank(method="first", ascending=False)
     table = table[table["rank"] <= count].sort_values(["scheme", "rank"], kind="stable")
-    firsts = {label: comparison.of(label)[0] for label in comparison.labels}
+    one = on_one_division(comparison)
+    firsts = {label: one.of(label)[0] for label in one.labels}
     held = {
         label: dict(zip(names(trace), held_labels(trace), strict=True))
         for label, trace in firsts.items()

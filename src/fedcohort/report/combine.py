@@ -14,7 +14,7 @@ from fedcohort.simulation.comparison import STATE
 from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
 
 if TYPE_CHECKING:
-    from fedcohort.simulation import Comparison
+    from fedcohort.simulation import Comparison, Trace
 
 APART = "ranked apart"
 """The setting of a combined comparison that holds the settings of every problem by name."""
@@ -76,6 +76,16 @@ def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
         own = tuple(trace for trace in comparison.traces if trace.label in settings["schemes"])
         out.append((name, replace(comparison, traces=own, settings=settings)))
     return out
+
+
+def on_one_division(comparison: Comparison) -> Comparison:
+    """The runs on the first division: clients of one are others than those of another."""
+    kept: list[Trace] = []
+    for _, part in parts(comparison):
+        first = part.balanced().partitions[0]
+        kept += [trace for trace in part.traces if trace.partition == first]
+    several = len(kept) < len(comparison.traces)
+    return replace(comparison, traces=tuple(kept)) if several else comparison
 
 
 def _refuse_the_same_twice(comparisons: Sequence[Comparison]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
 from fedcohort.report.combine import APART, RUNS, parts
 from fedcohort.report.from_trace import scheme_of
@@ -28,14 +28,10 @@ from fedcohort.report.measures import (
     measured,
     stacked,
 )
-from fedcohort.report.significance import Paired, holm, paired
+from fedcohort.report.pairs import pairwise
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
-
-TESTED = ("pairs", "difference", "low", "high", "p", "p_t")
-Levels = dict[tuple[int, int], float]
-"""What one scheme reached, by (partition, seed)."""
 
 
 def target_of(comparison: Comparison, target: float | None = None) -> float | None:
@@ -67,11 +63,18 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     a yardstick; they do not compete.
 
     ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
-    both are means over seeds, with their standard deviation beside. ``difference``, ``low``,
-    ``high`` and ``p`` compare with the scheme in the first row, paired by seed (see
-    `significance.paired`); ``p_holm`` is corrected for the number of schemes. What it took to
-    reach the target is the median over seeds, a run that never got there counting as
+    both are means over runs, with their standard deviation beside. ``difference``, ``low``,
+    ``high`` and ``p`` compare with the scheme in the first row, paired by partition and seed.
+    What ``p`` is about, `significance.paired` says: with several partitions, divisions like
+    these; ``p_smallest`` is the least that so few can give, ``p_these`` speaks of these
+    divisions only. ``p_holm`` and ``p_these_holm`` are corrected for all pairs of schemes, for
+    which one is first was seen in the same runs. What it took to
+    reach the target is the median over runs, a run that never got there counting as
     infinite (so NaN where half of them did not); ``reached`` is how many did.
+
+    On several partitions, ``sd_partitions`` is the standard deviation of their means, and
+    ``sd_seeds`` that of seeds on the same partition; runs of partitions and seeds that not every
+    scheme has are left out (`Comparison.missing` names what they lack).
 
     Runs of several problems (see `combine.combined`) are ranked and tested within each; the
     column ``problem`` says which.
@@ -86,6 +89,8 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
 def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     measure = measured(comparison)[0]
     goal = target_of(comparison, target)
+    if len(comparison.partitions) > 1:
+        comparison = comparison.balanced()  # a partition may be hard for everybody
     rows = [_scheme_row(comparison.of(label), label, measure, goal) for label in comparison.labels]
     table = pd.DataFrame(rows)
     table["chooses"] = table["scheme"].isin(choosing(comparison))
@@ -93,36 +98,9 @@ def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
         ["chooses", "final"], ascending=[False, not measure.higher], kind="stable"
     )
     table = table.reset_index(drop=True)
-    tests = pairwise(comparison, [str(table["scheme"][0])]).drop(columns="reference")
-    return table.merge(tests, on="scheme", how="left")
-
-
-def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
-    """Every scheme against every reference (all, by default), paired by seed.
-
-    ``p_holm`` corrects ``p`` for the number of schemes compared with the same reference. There
-    is no row for two runs of different problems.
-    """
-    for reference in references or ():
-        if reference not in comparison.labels:
-            raise UnknownName("scheme of this comparison", reference, comparison.labels)
-    tables = [_pairwise(part, references) for _, part in parts(comparison)]
-    return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
-
-
-def _pairwise(comparison: Comparison, references: Sequence[str] | None) -> pd.DataFrame:
-    levels = final_levels(comparison, measured(comparison)[0])
-    tested = []
-    for reference in comparison.labels:
-        if references is not None and reference not in references:
-            continue
-        others = [label for label in levels if label != reference]
-        tests = [_against(levels, label, reference) for label in others]
-        columns = {name: [getattr(test, name) for test in tests] for name in TESTED}
-        table = pd.DataFrame({"scheme": others, "reference": reference, **columns})
-        table["p_holm"] = holm(table["p"].to_numpy(dtype=np.float64))
-        tested.append(table)
-    return pd.concat(tested, ignore_index=True) if tested else pd.DataFrame()
+    tests = pairwise(comparison)
+    with_first = tests[tests["reference"] == table["scheme"][0]].drop(columns="reference")
+    return table.merge(with_first, on="scheme", how="left")
 
 
 def _scheme_row(
@@ -135,10 +113,13 @@ def _scheme_row(
     weight = [spent_bytes(trace) for trace in traces]
     return {
         "scheme": label,
-        "seeds": len(traces),
+        "runs": len(traces),
+        "partitions": len({trace.partition for trace in traces}),
+        "seeds": len({trace.seed for trace in traces}),
         "rounds": min(trace.rounds for trace in traces),
         "final": float(level.mean()),
         "final_sd": _spread(level),
+        **_spreads(traces, level),
         "best": float(peak.mean()),
         "best_sd": _spread(peak),
         "reached": sum(rounds is not None for rounds in reached),
@@ -199,6 +180,19 @@ def _spread(values: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
 
 
+def _spreads(traces: Sequence[Trace], level: Floats) -> dict[str, float]:
+    """The spread between partitions, and that of seeds within them; nothing with one partition."""
+    _, block, seeds = np.unique(
+        [t.partition for t in traces], return_inverse=True, return_counts=True
+    )
+    if len(seeds) == 1:
+        return {}
+    means = np.bincount(block, level) / seeds
+    free = len(level) - len(seeds)
+    within = np.sqrt(((level - means[block]) ** 2).sum() / free) if free else np.nan
+    return {"sd_partitions": _spread(means), "sd_seeds": float(within)}
+
+
 def _median(values: Sequence[float]) -> float:
     """The lower middle, NaN if that is infinite: no mean of a number and infinity."""
     middle = float(np.sort(values)[(len(values) - 1) // 2])
@@ -212,23 +206,6 @@ def _median_at(totals: Sequence[Floats], reached: Sequence[int | None]) -> float
             for total, r in zip(totals, reached, strict=True)
         ]
     )
-
-
-def final_levels(comparison: Comparison, measure: Measure) -> dict[str, Levels]:
-    """The level each scheme reached, by partition and seed."""
-    out: dict[str, Levels] = {}
-    for label in comparison.labels:
-        traces = comparison.of(label)
-        levels = final(stacked(traces, measure)[1])
-        reached = zip(traces, levels.tolist(), strict=True)
-        out[label] = {(trace.partition, trace.seed): level for trace, level in reached}
-    return out
-
-
-def _against(levels: Mapping[str, Levels], label: str, other: str) -> Paired:
-    """The paired comparison of two schemes over the seeds they share."""
-    shared = sorted(levels[label].keys() & levels[other].keys())
-    return paired([levels[label][s] for s in shared], [levels[other][s] for s in shared])
 
 
 def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.DataFrame:
@@ -253,6 +230,22 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
         }
 
     return by_scheme(comparison, table, labels=comparison.labels)
+
+
+def by_division(comparison: Comparison) -> pd.DataFrame:
+    """One row per scheme and division: the level reached, mean and spread over seeds."""
+    measure = measured(comparison)[0]
+    rows = []
+    for label in comparison.labels:
+        for partition in comparison.partitions:
+            traces = comparison.of(label, partition)
+            if traces:
+                level = final(stacked(traces, measure)[1])
+                spread = {"mean": float(level.mean()), "sd": _spread(level)}
+                rows.append(
+                    {"scheme": label, "division": partition, "seeds": len(traces), **spread}
+                )
+    return pd.DataFrame(rows, columns=["scheme", "division", "seeds", "mean", "sd"])
 
 
 def spent_bytes(trace: Trace) -> Floats:

@@ -49,6 +49,6 @@ def law_of(trace: Trace) -> Design | None:
     if scheme is None or scheme.asks or scheme.listens:
         return None
     try:
-        return Selector(scheme, federation_of(trace), trace.seed).design()
+        return Selector(scheme, federation_of(trace), trace.run_seed).design()
     except FedcohortError:
         return None

@@ -147,6 +147,7 @@ def _what(comparison: Comparison) -> list[str]:
 
 def _run(comparison: Comparison) -> str:
     first, problem = comparison.traces[0], comparison.settings.get("problem")
+    divisions = len(comparison.partitions)
     task = "" if is_carried(comparison) else str(first.settings.get("task", ""))
     told = _problem(problem) if problem else task
     said = [
@@ -155,6 +156,7 @@ def _run(comparison: Comparison) -> str:
         prose.how_far(comparison)
         or counted(max(trace.rounds for trace in comparison.traces), "round"),
         counted(len({trace.seed for trace in comparison.traces}), "seed"),
+        counted(divisions, "division") if divisions > 1 else "",
         told,
         *sorted({str(t.settings["carrier"]) for t in comparison.traces if "carrier" in t.settings}),
     ]

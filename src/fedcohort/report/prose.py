@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedcohort.report.combine import DIFFER
 from fedcohort.report.facts import answers, target_of
-from fedcohort.report.format import amount, byte_count, counted, duration, p_is
+from fedcohort.report.format import amount, byte_count, counted, duration, p_is, p_value
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
 from fedcohort.simulation.comparison import STATE
@@ -36,6 +36,8 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     table = table[table["chooses"]]
     first = table.iloc[0]
     seeds = counted(first.seeds, "seed")
+    if first.partitions > 1:
+        seeds += f" on each of {first.partitions} divisions"
     spread = "" if np.isnan(first.final_sd) else f" ± {measure.gap(first.final_sd).lstrip('+')}"
     after = f"after {_rounds(comparison.of(first.scheme))}, over {seeds}"
     level = f"{measure.text(first.final)}{spread}"
@@ -108,31 +110,78 @@ def apart(comparison: Comparison) -> str:
 
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:
-    """Whether the gap to the next is more than chance, said plainly."""
-    rivals = len(table) - 1  # centralised training included, as in Holm's correction
+    """Whether the gap to the next is more than chance, said plainly, and where that holds."""
+    pairs = len(table) * (len(table) - 1) // 2  # centralised training included, as in Holm's
     table = table[table["chooses"]]
     if len(table) == 1:
         return "There is one scheme, so there is nothing to compare it with."
-    measure, second = measured(comparison)[0], table.iloc[1]
-    pairs = int(np.nan_to_num(second.pairs))
-    if pairs < 2:
-        return f"With {pairs} shared seed nobody can say whether the gap is chance: run more seeds."
-    floor = min(1.0, smallest_p(pairs) * rivals)
-    interval = _interval(measure, second)
-    if floor > LEVEL:
-        needed = next(s for s in range(2, 64) if smallest_p(s) * rivals <= LEVEL)
+    second = table.iloc[1]
+    shared = int(np.nan_to_num(second.pairs))
+    if shared < 2:
         return (
-            f"Is that more than chance? {pairs} seeds are too few for the exact paired test to "
-            f"tell {len(table)} schemes apart (it cannot go below {p_is(floor)}; "
-            f"{needed} seeds could). If differences are normal, the gap to {second.scheme} is "
-            f"{interval} with 95 % confidence (paired t, {p_is(second.p_t)} uncorrected)."
+            f"With {counted(shared, 'shared seed')} nobody can say whether the gap is chance: run "
+            "more seeds."
+        )
+    several = second.partitions > 1
+    units = int(second.partitions) if several else shared
+    unit = "division" if several else "seed"
+    floor = min(1.0, second.p_smallest * pairs)
+    interval = _interval(measured(comparison)[0], second)
+    beside = f" {_on_these(second)}" if several else ""
+    if floor > LEVEL:
+        needed = next(s for s in range(2, 64) if smallest_p(s) * pairs <= LEVEL)
+        return (
+            f"Is that more than chance {_where(comparison, second)}? {units} {unit}s are too few "
+            f"for the exact test to tell {len(table)} schemes apart (it cannot go below "
+            f"{p_is(floor)}; {needed} {unit}s could). If the gaps of {unit}s are normal, that to "
+            f"{second.scheme} is {interval} with 95 % confidence (paired t, {p_is(second.p_t)} "
+            f"uncorrected).{beside}"
         )
     beaten = int((table["p_holm"] <= LEVEL).sum())
-    verdict = "is more than chance" if second.p_holm <= LEVEL else "may be chance"
     return (
-        f"The gap to {second.scheme} {verdict} (exact paired test over {pairs} seeds, "
-        f"{p_is(second.p_holm)} after Holm's correction; 95 % interval {interval}). "
-        f"{table.scheme[0]} is ahead by more than chance of {beaten} of {len(table) - 1} others."
+        f"The gap to {second.scheme} {_verdict(second.p_holm)} {_where(comparison, second)} "
+        f"(exact test over {units} {unit}s, {p_is(second.p_holm)} after Holm's correction, which "
+        f"cannot go below {p_value(floor)}; 95 % interval {interval}). {table.scheme[0]} is ahead "
+        f"by more than chance of {beaten} of {len(table) - 1} others.{beside}"
+    )
+
+
+def _verdict(p: float) -> str:
+    return "is more than chance" if p <= LEVEL else "may be chance"
+
+
+def _where(comparison: Comparison, row: Any) -> str:
+    """What the p value is about."""
+    if row.partitions > 1:
+        return f"on divisions like these {row.partitions}"
+    if all("carrier" in trace.settings for trace in comparison.traces):
+        return "in this one federation"
+    return "on this one division of the data"
+
+
+def _on_these(row: Any) -> str:
+    return (
+        f"On these {row.partitions} divisions alone it {_verdict(row.p_these_holm)} (run by run, "
+        f"{p_is(row.p_these_holm)})."
+    )
+
+
+def lacking(comparison: Comparison) -> str:
+    """Which runs are not there, and what is done about it; nothing where all are."""
+    missing = comparison.missing
+    if not missing:
+        return ""
+    several = len(comparison.partitions) > 1
+    named = [
+        f"{label} with seed {seed}" + (f" on division {partition}" if several else "")
+        for partition, seed, label in missing[:3]
+    ]
+    more = ", ..." if len(missing) > 3 else ""
+    counts = "the table and the tests" if several else "the tests"
+    verb = "is" if len(missing) == 1 else "are"
+    return (
+        f"{counted(len(missing), 'run')} {verb} missing ({', '.join(named)}{more}): {counts} take "
+        "what the schemes have in common."
     )
 
 

@@ -14,6 +14,7 @@ from fedcohort.report.combine import parts
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import MEASURED_HERE, Measure, measured
+from fedcohort.report.pairs import final_levels, pairwise
 from fedcohort.report.styles import swatch
 
 if TYPE_CHECKING:
@@ -63,8 +64,11 @@ def _columns(
 ) -> list[Column]:
     measure, goal = measured(comparison)[0], facts.target_of(comparison, target)
     columns = _levels(comparison, measure, labels)
+    several = "sd_partitions" in table
+    if several:
+        columns[2:2] = _spreads(measure)
     if len(table) > 1:
-        columns += _tests(labels, table, tested)
+        columns += _tests(labels, table, tested, several)
     last: list[Column] = []
     if goal is not None:
         columns += _to_target(f"{goal:.0%}")
@@ -111,7 +115,7 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
     order = {label: i for i, label in enumerate(labels)}
     levels = {
         label: np.array(list(by_seed.values()))
-        for label, by_seed in facts.final_levels(comparison, measure).items()
+        for label, by_seed in final_levels(comparison, measure).items()
     }
     every = np.concatenate(list(levels.values()))
     finite = every[np.isfinite(every)]
@@ -131,13 +135,29 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
     return [
         ("Scheme", "Sort by name", scheme),
         (measure.title, "Mean over the last tenth of the evaluations, ± standard deviation", final),
-        ("Every seed", "One tick per seed, the dot is the mean", seeds),
+        ("Every run", "One tick per run, the dot is the mean", seeds),
         ("Best", "The best value ever seen, mean over seeds",
          lambda row: (measure.text(row.best), row.best)),
     ]  # fmt: skip
 
 
-def _tests(labels: Sequence[str], table: pd.DataFrame, tested: Tested) -> list[Column]:
+def _spreads(measure: Measure) -> list[Column]:
+    def shown(name: str) -> Any:
+        def cell(row: Any) -> tuple[str, Any]:
+            value = getattr(row, name)
+            return measure.gap(value).lstrip("+"), value
+
+        return cell
+
+    return [
+        ("± divisions", "Standard deviation of the means of divisions", shown("sd_partitions")),
+        ("± seeds", "Standard deviation over seeds on the same division", shown("sd_seeds")),
+    ]
+
+
+def _tests(
+    labels: Sequence[str], table: pd.DataFrame, tested: Tested, several: bool
+) -> list[Column]:
     order = {label: i for i, label in enumerate(labels)}
     found = tested[order[str(table["scheme"][0])]]
 
@@ -149,17 +169,20 @@ def _tests(labels: Sequence[str], table: pd.DataFrame, tested: Tested) -> list[C
 
         return show
 
+    over = "the means of divisions" if several else "seeds"
+    these = "Sign-flip test over all runs, corrected alike: it speaks of these divisions alone"
     return [
         ("Gap (95 % interval)", "Mean paired difference, interval by Student's t", part("gap")),
-        ("p, exact", "Sign-flip test over seeds, corrected for the number of schemes (Holm)",
+        ("p, exact", f"Sign-flip test over {over}, corrected for all pairs of schemes (Holm)",
          part("p")),
-        ("p, t", "Paired t test, not corrected; assumes normal differences", part("t")),
+        *([("p, these", these, part("these"))] if several else []),
+        ("p, t", f"Paired t test over {over}, not corrected; assumes normal gaps", part("t")),
     ]  # fmt: skip
 
 
 def _to_target(goal: str) -> list[Column]:
     def rounds(row: Any) -> tuple[str, Any]:
-        reached = f"<small> {row.reached}/{row.seeds}</small>" if row.reached < row.seeds else ""
+        reached = f"<small> {row.reached}/{row.runs}</small>" if row.reached < row.runs else ""
         return amount(row.rounds_to_target) + reached, row.rounds_to_target
 
     why = "Median over seeds; runs that never got there count as infinite"
@@ -186,13 +209,14 @@ def pairs(comparison: Comparison) -> Tested:
 
 def _fill(out: Tested, comparison: Comparison, order: Mapping[str, int]) -> None:
     measure = measured(comparison)[0]
-    for row in facts.pairwise(comparison).itertuples():
+    for row in pairwise(comparison).itertuples():
         interval = ""
         if np.isfinite(row.low):
             interval = f" ({measure.gap(row.low)} to {measure.gap(row.high)})"
         out[order[row.reference]][order[row.scheme]] = {
             "gap": (measure.gap(row.difference) + interval, _number(row.difference)),
             "p": (p_value(row.p_holm), _number(row.p_holm)),
+            "these": (p_value(row.p_these_holm), _number(row.p_these_holm)),
             "t": (p_value(row.p_t), _number(row.p_t)),
         }
 
@@ -202,12 +226,19 @@ def _number(value: float) -> float | None:
 
 
 def _legend(comparison: Comparison) -> str:
-    measure = measured(comparison)[0]
+    measure, several = measured(comparison)[0], len(comparison.partitions) > 1
     points = " in percentage points" if measure.percent else ""
+    by = "division and seed" if several else "seed"
+    of = "on each division" if several else "in each pair"
+    about = (
+        f" It speaks of divisions like these {len(comparison.partitions)}; “p, these” swaps names "
+        "run by run and speaks of these alone."
+        if several
+        else " It speaks of this one division of the data among clients."
+    )
     return (
-        f'<p class="lead"><small>Gaps are paired by seed{points}. “p, exact” asks how often a '
-        "random swap of the two schemes' names in each pair gives as large a mean gap; it assumes "
-        "nothing about the noise, and is multiplied up for the number of schemes (Holm). A scheme "
-        "that was picked because it looked best is favoured by any such test: confirm it with "
-        "fresh seeds.</small></p>"
+        f'<p class="lead"><small>Gaps are paired by {by}{points}. “p, exact” asks how often a '
+        f"random swap of the two schemes' names {of} gives as large a mean gap; it assumes "
+        "nothing about the noise, and is multiplied up for the number of pairs of schemes (Holm)."
+        f"{about}</small></p>"
     )

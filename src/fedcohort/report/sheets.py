@@ -11,6 +11,7 @@ import pandas as pd
 from fedcohort.core.files import file_name
 from fedcohort.report import clients, facts, weights
 from fedcohort.report.measures import LINES, measured
+from fedcohort.report.pairs import pairwise
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -22,7 +23,7 @@ def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.
     """Every table by name."""
     out = {
         "summary": facts.summary(comparison, target),
-        "pairwise": facts.pairwise(comparison),
+        "pairwise": pairwise(comparison),
         "ledger": facts.ledger(comparison),
         "disclosures": facts.disclosures(comparison),
         "settings": facts.settings(comparison),
@@ -34,6 +35,8 @@ def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.
         "weights": weights.weight_table(comparison),
         "client_weights": weights.client_weights(comparison),
     }
+    if len(comparison.partitions) > 1:
+        out["divisions"] = facts.by_division(comparison)
     scores = facts.f1_by_class(comparison)
     if len(scores):
         out["f1_by_class"] = scores

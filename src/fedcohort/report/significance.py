@@ -1,8 +1,10 @@
-"""Is a difference more than chance? Paired over seeds, exact, and honest about few seeds."""
+"""Is a difference more than chance? Paired, exact, and honest about what the p value is about."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +21,15 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Paired:
-    """How two schemes differ over the seeds they share.
+    """How two schemes differ over the pairs of runs that they share.
 
-    ``p`` is the two-sided sign-flip test of "the two are exchangeable in every pair";
-    ``low`` and ``high`` are the 95 % interval of the mean difference by Student's t and
-    ``p_t`` the test that belongs to it, which assumes normal differences; NaN with fewer than
-    two pairs.
+    With one partition, ``p`` is the two-sided sign-flip test of "the two are exchangeable in
+    every pair": it speaks of that division of the data. With several, ``p`` flips the mean gap
+    of each partition as a whole and speaks of divisions like these, of which they are a sample;
+    ``p_these`` flips pair by pair, and speaks of these divisions alone (NaN with one, where
+    ``p`` does). ``low`` and ``high`` are the 95 % interval of the mean gap by Student's t, over
+    what ``p`` flips, and ``p_t`` the test that belongs to it, which assumes normal gaps; NaN
+    with fewer than two.
     """
 
     pairs: int
@@ -33,39 +38,72 @@ class Paired:
     high: float
     p: float
     p_t: float
+    partitions: int = 1
+    p_these: float = np.nan
 
     @property
-    def smallest_p(self) -> float:
-        """The smallest p that so few pairs can give."""
-        return smallest_p(self.pairs)
+    def turned(self) -> Paired:
+        """The second scheme against the first."""
+        return replace(self, difference=-self.difference, low=-self.high, high=-self.low)
+
+    @property
+    def units(self) -> int:
+        """What ``p`` flips, how many: partitions, or pairs on the only one."""
+        return self.partitions if self.partitions > 1 else self.pairs
+
+    @property
+    def p_smallest(self) -> float:
+        """The smallest p that so few can give."""
+        return smallest_p(self.units)
 
 
-def paired(first: ArrayLike, second: ArrayLike) -> Paired:
-    """Compare two schemes that ran with the same seeds, entry by entry.
+def paired(first: ArrayLike, second: ArrayLike, partitions: Sequence[int] | None = None) -> Paired:
+    """Compare two schemes that ran with the same seeds on the same partitions, entry by entry.
 
     Under the hypothesis that it does not matter which scheme is which, every paired
     difference could as well have had the other sign. The p value is the share of the 2^s
     sign patterns whose mean is at least as far from 0 as the one seen. No distribution is
     assumed; in return, s pairs cannot give a p below 2 / 2^s.
 
+    ``partitions`` says for every pair on which division it ran. One scheme may suit one division
+    better and the other another, so pairs of one division are not independent of each other as
+    far as other divisions are concerned: their mean is one number, and k partitions cannot give
+    a p below 2 / 2^k, however many seeds there are.
+
     >>> result = paired([3, 4, 5, 6], [1, 2, 3, 5])
     >>> result.difference, result.p
     (1.75, 0.125)
+    >>> result = paired([3, 4, 5, 6], [1, 2, 3, 5], partitions=[0, 0, 1, 1])
+    >>> result.difference, result.p, result.p_these
+    (1.75, 0.5, 0.125)
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:
         raise BadInput(f"A paired test needs two equal rows; got {x.shape} and {y.shape}.")
+    where = np.zeros(len(x), dtype=np.int64) if partitions is None else np.asarray(partitions)
+    if where.shape != x.shape:
+        raise BadInput(f"A paired test needs a partition of each pair; got {where.shape}.")
     both = np.isfinite(x) & np.isfinite(y)
     gaps = x[both] - y[both]
-    s = len(gaps)
-    if s == 0:
+    if len(gaps) == 0:
         return Paired(0, np.nan, np.nan, np.nan, np.nan, np.nan)
+    _, block, seeds = np.unique(where[both], return_inverse=True, return_counts=True)
+    if len(seeds) == 1:
+        return Paired(len(gaps), *_tested(gaps))
+    scaled = gaps / seeds[block]  # every partition counts the same, whatever its number of seeds
+    means: Floats = np.bincount(block, scaled).astype(np.float64)
+    return Paired(len(gaps), *_tested(means), len(means), sign_flip_p(scaled))
+
+
+def _tested(gaps: Floats) -> tuple[float, float, float, float, float]:
+    """The mean of independent gaps (s,), its interval, and whether it is 0: p by flips, p by t."""
+    s = len(gaps)
     mean, half, p_t = float(gaps.mean()), np.nan, np.nan
     if s > 1:
         error = float(gaps.std(ddof=1) / np.sqrt(s))
         half = float(stats.t.ppf(0.975, s - 1)) * error
         p_t = float(2 * stats.t.sf(abs(mean) / error, s - 1)) if error else float(mean == 0)
-    return Paired(s, mean, mean - half, mean + half, sign_flip_p(gaps), p_t)
+    return mean, mean - half, mean + half, sign_flip_p(gaps), p_t
 
 
 def sign_flip_p(gaps: Floats) -> float:
@@ -84,8 +122,9 @@ def sign_flip_p(gaps: Floats) -> float:
     return float((hits + 1) / (SAMPLED + 1))  # the seen pattern counts as one of the sample
 
 
+@lru_cache(maxsize=4)
 def _all_signs(s: int) -> Floats:
-    """(2^s, s) all patterns of +1 and -1."""
+    """(2^s, s) all patterns of +1 and -1; comparisons of many schemes want the same ones."""
     bits: Bools = (np.arange(2**s)[:, None] >> np.arange(s)) & 1 == 1
     return np.where(bits, -1.0, 1.0)
 

@@ -13,7 +13,7 @@ from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
 from fedcohort.report.measures import MEASURED_HERE, measured
-from fedcohort.report.prose import apart, beside, chance, hardened, headline, how_far
+from fedcohort.report.prose import apart, beside, chance, hardened, headline, how_far, lacking
 from fedcohort.report.table import fit_table
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ MORE = {
     "F1": MEASURED_HERE["f1"],
     "Perplexity": MEASURED_HERE["perplexity"],
 }
+SPREADS = {"± divisions": "sd_partitions", "± seeds": "sd_seeds"}
 FIRST_TO_GO = (
-    "Time", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "Perplexity", "F1", "Worst tenth",
+    "Time", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "± seeds", "± divisions",
+    "Perplexity", "F1", "Worst tenth",
     "Clients'", "Rounds", "Gap",
 )  # fmt: skip
 """Columns in the order in which a narrow terminal loses them."""
@@ -51,7 +53,8 @@ def print_summary(
         table, dropped = fit_table(summary_columns(part, rows, target), out, FIRST_TO_GO)
         out.print(table)
         left_out |= dict.fromkeys(dropped)
-        notes = (f"{how_far(part)}." if how_far(part) else "", beside(part), hardened(part))
+        far = f"{how_far(part)}." if how_far(part) else ""
+        notes = (lacking(part), far, beside(part), hardened(part))
         said = (headline(part, rows), chance(part, rows), *notes)
         _say(out, " ".join(filter(None, said)))
     if left_out:
@@ -73,6 +76,11 @@ def summary_columns(
         "Scheme": [str(row.scheme) for row in facts],
         f"Final {measure.words}": [measure.text(row.final) for row in facts],
         "± sd": [measure.gap(row.final_sd).lstrip("+") for row in facts],
+        **{
+            heading: [measure.gap(getattr(row, name)).lstrip("+") for row in facts]
+            for heading, name in SPREADS.items()
+            if name in rows
+        },
         "Best": [measure.text(row.best) for row in facts],
         "Gap": ["best" if np.isnan(r.difference) else measure.gap(r.difference) for r in facts],
         "p": [p_value(row.p_holm) for row in facts],

@@ -28,7 +28,7 @@ def to_tensorboard(comparison: Comparison, folder: str | os.PathLike[str]) -> li
         raise MissingExtra("Writing for TensorBoard", "tensorboard") from None
     written = []
     for trace in comparison.traces:
-        place = Path(folder) / _slug(trace.label) / f"seed-{trace.seed}"
+        place = Path(folder) / _slug(trace.label) / _run(comparison, trace).replace(" ", "-")
         writer = EventFileWriter(str(place))
         for step, values in _scalars(trace):
             summary = Summary(
@@ -53,7 +53,7 @@ def to_mlflow(comparison: Comparison, uri: str, experiment: str = "fedcohort") -
     place = known.experiment_id if known else client.create_experiment(experiment)
     ids = []
     for trace in comparison.traces:
-        run = client.create_run(place, run_name=f"{trace.label}, seed {trace.seed}")
+        run = client.create_run(place, run_name=f"{trace.label}, {_run(comparison, trace)}")
         settings = [
             Param(_slug(key), in_words(value)[:500]) for key, value in trace.settings.items()
         ]
@@ -68,6 +68,11 @@ def to_mlflow(comparison: Comparison, uri: str, experiment: str = "fedcohort") -
         client.set_terminated(run.info.run_id)
         ids.append(str(run.info.run_id))
     return ids
+
+
+def _run(comparison: Comparison, trace: Trace) -> str:
+    where = f"partition {trace.partition} " if len(comparison.partitions) > 1 else ""
+    return f"{where}seed {trace.seed}"
 
 
 def _scalars(trace: Trace) -> Iterator[tuple[int, dict[str, float]]]:

@@ -11,6 +11,7 @@ import pandas as pd
 from fedcohort.core.design import Design
 from fedcohort.core.types import Floats
 from fedcohort.report.clients import names
+from fedcohort.report.combine import on_one_division
 from fedcohort.report.from_trace import law_of
 from fedcohort.report.measures import Columns, by_scheme, choosing
 from fedcohort.theory.moments import Moments, moments
@@ -36,9 +37,10 @@ def weight_table(comparison: Comparison) -> pd.DataFrame:
 
     Columns ending in ``_theory`` are exact and NaN where the law is not known beforehand.
     ``bias`` is (1/2) sum_i |mean weight_i - p_i|, its noise included: it shrinks with rounds
-    for an unbiased scheme and stays for a biased one; ``bias_theory`` is its limit.
+    for an unbiased scheme and stays for a biased one; ``bias_theory`` is its limit. Where there
+    are several divisions, it is the first.
     """
-    rows = []
+    comparison, rows = on_one_division(comparison), []
     for label in choosing(comparison):
         traces = comparison.of(label)
         sums = np.concatenate([trace.weight_sum for trace in traces])
@@ -92,4 +94,4 @@ def client_weights(comparison: Comparison) -> pd.DataFrame:
             "variance_theory": np.nan if law is None else law.variance(),
         }
 
-    return by_scheme(comparison, table)
+    return by_scheme(on_one_division(comparison), table)

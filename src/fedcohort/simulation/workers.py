@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedcohort.core.errors import Diverged, FedcohortWarning
+from fedcohort.core.streams import stream
 from fedcohort.learning import LearningTask, Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.arms import Arm
@@ -116,6 +117,19 @@ class Pool:
             warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
 
 
+def run_seed(seed: int, partition: int) -> int:
+    """What a run with a seed on a partition draws from: other coins on every partition.
+
+    With the same coins, the clients of the same numbers would be chosen in the same rounds on
+    each; where a partition gives the same labels to the same numbers, what is chance in one
+    would be repeated in all, and pass for what they have in common. Partition 0 draws from the
+    seed itself, as a task of its own does.
+    """
+    return (
+        int(stream(seed, "runs on a partition", partition).integers(2**63)) if partition else seed
+    )
+
+
 _TASKS: dict[tuple[str, int], Task] = {}
 """In a worker: the task that it works on, so that what it caches is built once."""
 
@@ -158,9 +172,12 @@ def _run(
         warnings.simplefilter("always", FedcohortWarning)
         warnings.showwarning = keep
         task = _task(token, unit.partition, source)
-        facts = {"label": unit.label, "partition": unit.partition}
+        seed = run_seed(unit.seed, unit.partition)
+        facts = {"label": unit.label, "partition": unit.partition, "seed": unit.seed}
+        if seed != unit.seed:
+            facts["run_seed"] = seed
         try:
-            trace = arm.run(task, rounds=rounds, seed=unit.seed, settings=facts, **options)
+            trace = arm.run(task, rounds=rounds, seed=seed, settings=facts, **options)
         except Diverged as error:
             return unit, error, heard
     if path is not None:

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from fedcohort.core.parameters import Checked
+from fedcohort.report.combine import on_one_division
 from fedcohort.report.drawing import Drawing
 from fedcohort.report.markup import plain_table
 
@@ -45,6 +46,16 @@ class Panel(Checked, ABC):
     @abstractmethod
     def content(self, shown: Shown) -> Content:
         """What it shows; nothing where there is nothing to show, and the panel is left out."""
+
+
+def which_division(comparison: Comparison) -> tuple[str, ...]:
+    """That clients of one division are shown, and of which; nothing where there is one."""
+    one = on_one_division(comparison)
+    if one is comparison:
+        return ()
+    number = " and ".join(map(str, one.partitions))
+    said = "Every division has clients of its own: shown are those of division"
+    return (f'<p class="lead">{said} {number}, where single clients are shown.</p>',)
 
 
 def box(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:

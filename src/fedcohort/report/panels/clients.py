@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.report import figures_clients
-from fedcohort.report.panels.base import Content, Panel, Shown
+from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
 @dataclass(frozen=True)
@@ -19,4 +19,5 @@ class Participation(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        return figures_clients.heat(c), (figures_clients.histogram(c), figures_clients.lorenz(c))
+        pair = figures_clients.histogram(c), figures_clients.lorenz(c)
+        return (*which_division(c), figures_clients.heat(c), pair)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.report import figures_clients
-from fedcohort.report.panels.base import Content, Panel, Shown
+from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
 @dataclass(frozen=True)
@@ -18,4 +18,5 @@ class Clients(Panel):
     place: ClassVar[float] = 80
 
     def content(self, shown: Shown) -> Content:
-        return figures_clients.federations(shown.comparison)
+        c = shown.comparison
+        return (*which_division(c), *figures_clients.federations(c))

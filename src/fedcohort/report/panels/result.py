@@ -33,7 +33,7 @@ class Result(Panel):
             cards = "".join(card(item) for item in prose.cards(part, table, shown.target))
             out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
             told = (escape(prose.beside(part)), escape(prose.hardened(part)))
-            notes = filter(None, (chance, _not_over(part), *told))
+            notes = filter(None, (chance, escape(prose.lacking(part)), _not_over(part), *told))
             out += f'<p class="lead">{" ".join(notes)}</p>'
             out += f'<dl class="cards">{cards}</dl>'
             out += scoreboard(part, table, shown.target, shown.tested, comparison.labels)

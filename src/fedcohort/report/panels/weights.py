@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.report import figures
-from fedcohort.report.panels.base import Content, Panel, Shown
+from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
 @dataclass(frozen=True)
@@ -18,4 +18,5 @@ class Weights(Panel):
     place: ClassVar[float] = 60
 
     def content(self, shown: Shown) -> Content:
-        return figures.weight_theory(shown.comparison), figures.weight_ratio(shown.comparison)
+        c = shown.comparison
+        return (*which_division(c), figures.weight_theory(c), figures.weight_ratio(c))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.report import clients, figures_clients
-from fedcohort.report.panels.base import Content, Panel, Shown, box
+from fedcohort.report.panels.base import Content, Panel, Shown, box, which_division
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class WorstClients(Panel):
             "Losses of the last model on the clients' own data, mean over seeds.",
             table.rename(columns={"rounds": "rounds taken part in"}),
         )
-        return figures_clients.losses(comparison), last
+        return (*which_division(comparison), figures_clients.losses(comparison), last)

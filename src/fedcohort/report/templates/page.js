@@ -174,9 +174,11 @@
     const pairs = data.pairs[Number(reference.value)];
     for (const row of all("tbody tr", reference.closest(".schemes"))) {
       const found = pairs[data.schemes.indexOf(row.dataset.scheme)];
-      for (const part of ["gap", "p", "t"]) {
-        const cell = row.querySelector(`.${part}`).closest("td");
-        row.querySelector(`.${part}`).textContent = found ? found[part][0] : "–";
+      for (const part of ["gap", "p", "these", "t"]) {
+        const shown = row.querySelector(`.${part}`);
+        if (!shown) continue;
+        const cell = shown.closest("td");
+        shown.textContent = found ? found[part][0] : "–";
         cell.dataset.value = found ? found[part][1] ?? "" : "";
       }
     }

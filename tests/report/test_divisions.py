@@ -1,0 +1,118 @@
+"""Reports of runs on several divisions of the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort import Comparison, report
+from fedcohort.report import clients, facts, figures_divisions, page, prose, sheets, weights
+
+
+def on(comparison: Comparison, levels: dict[str, float], partitions: int, easier: float = 0.05):
+    """Every run of a label at its accuracy, on divisions each of which is easier than the last."""
+    rng = np.random.default_rng(3)
+    traces = []
+    for label in comparison.labels:
+        for number in range(partitions):
+            for trace in comparison.of(label):
+                level = levels[label] + easier * number + rng.normal(0, 0.002)
+                told = {**trace.settings, "partition": number}
+                curve = np.full(trace.rounds, level)
+                traces.append(replace(trace, settings=told, accuracy=curve))
+    return Comparison(tuple(traces), comparison.settings)
+
+
+@pytest.fixture
+def seven(make):
+    return on(make(seeds=2), {"md": 0.3, "uniform": 0.32}, 7)
+
+
+def test_the_table_says_what_differs_between_divisions_and_between_seeds(seven):
+    table = facts.summary(seven)
+    assert table["scheme"].tolist() == ["uniform", "md"]
+    assert table["runs"].tolist() == [14, 14]
+    assert table["seeds"].tolist() == [2, 2]
+    assert table["partitions"].tolist() == [7, 7]
+    assert table["sd_partitions"][0] == pytest.approx(0.05 * np.std(range(7), ddof=1), rel=0.1)
+    assert table["sd_seeds"][0] < 0.005
+    assert table["difference"][1] == pytest.approx(-0.02, abs=0.003)
+    assert table["p"][1] == 2 / 2**7 == table["p_smallest"][1]  # seven divisions, not 14 pairs
+    assert table["p_these"][1] == 2 / 2**14
+
+
+def test_what_is_said_names_what_it_is_about(seven, make):
+    table = facts.summary(seven)
+    assert "over 2 seeds on each of 7 divisions" in prose.headline(seven, table)
+    said = prose.chance(seven, table)
+    assert "is more than chance on divisions like these 7 (exact test over 7 divisions" in said
+    assert "cannot go below 0.016" in said
+    assert "On these 7 divisions alone it is more than chance (run by run, p < 0.001)." in said
+    five = on(make(seeds=4), {"md": 0.3, "uniform": 0.32}, 5)
+    said = prose.chance(five, facts.summary(five))
+    assert "more than chance on divisions like these 5? 5 divisions are too few" in said
+    assert "cannot go below p = 0.062; 6 divisions could" in said
+    assert "On these 5 divisions alone it is more than chance" in said
+    one = make(seeds=8)
+    assert "on this one division of the data" in prose.chance(one, facts.summary(one))
+
+
+def test_two_divisions_that_disagree_decide_nothing(make):
+    """What many seeds on one division say is not said of others."""
+    both = make(seeds=9)
+    traces = []
+    for number, ahead in enumerate(("md", "uniform")):
+        for trace in both.traces:
+            level = 0.5 + 0.1 * (trace.label == ahead) * (number + 1) + 1e-4 * trace.seed
+            told = {**trace.settings, "partition": number}
+            curve = np.full(trace.rounds, level)
+            traces.append(replace(trace, settings=told, accuracy=curve))
+    table = facts.summary(Comparison(tuple(traces), both.settings))
+    assert table["p"][1] == 1
+    assert table["scheme"][0] == "uniform"
+
+
+def test_runs_without_a_partner_do_not_count_and_are_named(seven):
+    rest = tuple(t for t in seven.traces if (t.label, t.partition, t.seed) != ("uniform", 6, 1))
+    some = replace(seven, traces=rest)
+    table = facts.summary(some)
+    assert table["runs"].tolist() == [13, 13]
+    assert table["pairs"][1] == 13
+    said = prose.lacking(some)
+    assert said.startswith("1 run is missing (uniform with seed 1 on division 6)")
+    assert prose.lacking(seven) == ""
+
+
+def test_clients_are_those_of_one_division(seven):
+    """Others hold other data, and may be more or fewer."""
+    traces = tuple(
+        t
+        if t.partition == 0
+        else replace(
+            t, importance=np.full(13, 1 / 13), sizes=np.ones(13, int), client_losses=np.ones(13),
+            label_histograms=np.ones((13, 3), int),
+        )
+        for t in seven.traces
+    )  # fmt: skip
+    uneven = replace(seven, traces=traces)
+    assert len(clients.participation(uneven)) == 2 * 12
+    assert len(weights.client_weights(uneven)) == 2 * 12
+    assert "divisions" in sheets.sheets(uneven)
+    text = page.page(uneven)
+    assert "Every division has clients of its own: shown are those of division 0" in text
+
+
+def test_the_page_and_the_terminal_show_divisions(seven, make, capsys):
+    (drawing,) = figures_divisions.divisions(seven)
+    assert len(drawing.traces) == 2
+    assert len(drawing.traces[0]["x"]) == 7
+    text = page.page(seven)
+    assert "7 divisions" in text
+    assert "± divisions" in text
+    assert 'id="divisions"' in text
+    report.print_summary(seven)
+    assert "± divisions" in capsys.readouterr().out
+    assert figures_divisions.divisions(make()) == ()
+    assert 'id="divisions"' not in page.page(make())
