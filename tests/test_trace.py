@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Trace, compare, simulate
 from fedcohort.core import store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, UnknownName
 from fedcohort.ledger import Entry
+from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.server.records import Record
 from fedcohort.simulation import Quadratic
 
@@ -57,6 +61,33 @@ def test_rounds_to_target() -> None:
     object.__setattr__(trace, "accuracy", np.array([np.nan, 0.4, 0.8, 0.7]))
     assert trace.rounds_to(0.5) == 3
     assert trace.rounds_to(0.9) is None
+    assert trace.rounds_to(0.75) is None  # it was there, and did not stay
+    assert trace.rounds_to(0.75, crossing="first") == 3
+    with pytest.raises(UnknownName, match=r"crossing named 'frist'\. Did you mean 'first'"):
+        trace.rounds_to(0.5, crossing="frist")
+
+
+@given(
+    st.lists(st.integers(0, 20), min_size=1, max_size=60).map(np.array),
+    st.integers(0, 20),
+)
+def test_a_sustained_crossing_is_the_last_from_below(curve: Any, level: int) -> None:
+    """One by one: the first place from which no rolling mean is below the level."""
+    width = max(1, round(len(curve) / 20))
+    means = [curve[max(0, i + 1 - width) : i + 1].mean() for i in range(len(curve))]
+    stays = [i for i in range(len(curve)) if all(m >= level - 1e-9 for m in means[i:])]
+    assert sustained_at(curve.astype(float), level) == (stays[0] if stays else None)
+    first, lasting = first_at(curve.astype(float), level), sustained_at(curve.astype(float), level)
+    assert lasting is None or first is not None
+
+
+def test_noise_is_rewarded_by_the_first_crossing_only() -> None:
+    """Of two curves around the same line, the noisy one crosses first; to stay, it must rise."""
+    rng, line = np.random.default_rng(0), np.linspace(0, 1, 200)
+    calm, noisy = line + rng.normal(0, 0.01, 200), line + rng.normal(0, 0.2, 200)
+    firsts, lasting = ([at(c, 0.7) for c in (calm, noisy)] for at in (first_at, sustained_at))
+    assert firsts[1] < firsts[0] - 30
+    assert abs(lasting[1] - lasting[0]) < 30
 
 
 def test_a_notebook_shows_a_line_not_the_arrays() -> None:

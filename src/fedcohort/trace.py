@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
@@ -14,11 +14,12 @@ import numpy as np
 from fedcohort.core import shaped, store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import Ledger
+from fedcohort.ledger import Entry, Ledger
+from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.maths.inequality import gini, jain
 from fedcohort.server.records import Record
 
@@ -38,6 +39,9 @@ _SHAPES: Mapping[tuple[int | str, ...], tuple[str, ...]] = {
 }
 """Which arrays have which shape: T rounds, n clients, k members of cohorts in all."""
 CURVES = ("train_loss", "test_loss", "accuracy")
+SUSTAINED = "sustained"
+CROSSINGS = {SUSTAINED: sustained_at, "first": first_at}
+"""When a target counts as reached."""
 _OF_CLIENTS = {"ids", "importance", "sizes", "disclosures"}
 """What a trace keeps elsewhere than in its settings."""
 
@@ -265,10 +269,64 @@ class Trace:
         """Gini coefficient of the participation: 0 if all are equal."""
         return gini(self.participation)
 
-    def rounds_to(self, accuracy: float) -> int | None:
-        """After how many rounds the test accuracy first reached a target; None if never."""
-        reached = np.flatnonzero(self.accuracy >= accuracy)
-        return int(reached[0]) + 1 if len(reached) else None
+    def rounds_to(self, accuracy: float, crossing: str = SUSTAINED) -> int | None:
+        """After how many rounds the test accuracy was at a target; None if it never was.
+
+        Parameters
+        ----------
+        accuracy
+            The target.
+        crossing
+            ``"sustained"``: from when on to the end the rolling mean, over a twentieth of the
+            evaluations, is at least that. ``"first"``: when a single evaluation first was, which
+            a noisy run reaches early by chance.
+        """
+        if crossing not in CROSSINGS:
+            raise UnknownName("crossing", crossing, CROSSINGS)
+        evaluated = np.flatnonzero(np.isfinite(self.accuracy))
+        at = CROSSINGS[crossing](self.accuracy[evaluated], accuracy)
+        return None if at is None else int(evaluated[at]) + 1
+
+    def remembered(self) -> tuple[list[Record], dict[int, dict[str, float]]]:
+        """Records to go on with, and metrics by round; the costs so far stand in the first.
+
+        What else happened in these rounds is put back by `after`.
+        """
+        names = ("purpose", "messages", "bytes_down", "bytes_up", "discloses", "epsilon")
+        paid = tuple(
+            Entry(round=-1, clients=0, **{name: row.get(name) for name in names})  # type: ignore[arg-type]
+            for row in self.ledger
+        )
+        records = [
+            Record(t, Cohort.empty(), _NOBODY, 0, entries=() if t else paid)
+            for t in range(self.rounds)
+        ]
+        metrics: dict[int, dict[str, float]] = {}
+        for name, values in self.metrics.items():
+            for t in np.flatnonzero(np.isfinite(values)).tolist():
+                metrics.setdefault(t, {})[name] = float(values[t])
+        return records, metrics
+
+    def after(self, before: Trace) -> Trace:
+        """The whole run, where this one went on from another with `remembered` records."""
+        done, there = before.rounds, len(before.cohort_clients)
+        own = (*_SHAPES["T",], *_SHAPES["T", 3])
+        spliced: dict[str, Any] = {
+            name: np.concatenate([getattr(before, name), getattr(self, name)[done:]])
+            for name in own
+            if name not in CURVES  # these hold evaluations of the end of the shorter run
+        }
+        spliced["cohort_ends"][done:] += there
+        for name in ("cohort_clients", "cohort_weights", "cohort_draws"):
+            spliced[name] = np.concatenate([getattr(before, name), getattr(self, name)])
+        faults = {
+            name: np.concatenate(
+                [each.faults.get(name, np.zeros(each.rounds, np.int64))[part]
+                 for each, part in ((before, slice(None)), (self, slice(done, None)))]
+            )
+            for name in dict.fromkeys([*before.faults, *self.faults])
+        }  # fmt: skip
+        return replace(self, faults=faults, **spliced)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file."""

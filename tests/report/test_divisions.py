@@ -116,3 +116,31 @@ def test_the_page_and_the_terminal_show_divisions(seven, make, capsys):
     assert "± divisions" in capsys.readouterr().out
     assert figures_divisions.divisions(make()) == ()
     assert 'id="divisions"' not in page.page(make())
+
+
+def apart(make, partition: int, **changes):
+    """A folder on one division, as `compare` leaves it."""
+    problem = {"data": "digits", "partition": "iid:n=12", "model": "softmax"}
+    told = {"problem": {**problem, "partition_seed": partition}, "fingerprint": str(partition)}
+    both = make(settings={**told, **changes.pop("told", {})}, **changes)
+    traces = tuple(replace(t, settings={**t.settings, "partition": partition}) for t in both.traces)
+    return replace(both, traces=traces)
+
+
+def test_folders_that_differ_in_the_division_alone_are_one_comparison(make):
+    whole = report.combined([apart(make, number) for number in (3, 1, 2)])
+    assert whole.partitions == (1, 2, 3)
+    assert whole.labels == ("md", "uniform")
+    assert len(whole.traces) == 18
+    assert prose.apart(whole) == ""
+    assert facts.summary(whole)["partitions"].tolist() == [3, 3]
+
+
+def test_folders_that_differ_otherwise_are_not_pooled(make):
+    whole = report.combined([apart(make, 0), apart(make, 1, rounds=30)])
+    assert whole.labels[0] == "md (run 1)"
+    assert "differ in" in prose.apart(whole)
+    other = {"schemes": {"md": "md(m=3)", "uniform": "uniform(m=4)"}}
+    whole = report.combined([apart(make, 0), apart(make, 1, told=other)])
+    assert len(whole.labels) == 4  # a scheme of the same name with another setting is another
+    assert len(report.combined([apart(make, 0), apart(make, 0)]).labels) == 4

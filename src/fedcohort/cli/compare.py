@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedcohort.algorithms import ALGORITHMS, algorithm
-from fedcohort.cli.running import check_options, part_option, run
+from fedcohort.cli.running import CrossingOption, check_options, part_option, run
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import OneOf, Real, Whole
@@ -29,6 +29,7 @@ from fedcohort.simulation.divisions import LIMIT
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
 from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.problem import Problem
+from fedcohort.trace import CROSSINGS, SUSTAINED
 
 
 def compare(
@@ -118,9 +119,10 @@ def compare(
         float | None,
         typer.Option(
             help="The test accuracy that counts as there; by default the largest multiple of "
-            "5 % that half of the schemes reach."
+            "5 % that half of the schemes are at in the end."
         ),
     ] = None,
+    crossing: CrossingOption = SUSTAINED,
     every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
     evaluate_on: Annotated[
         int | None,
@@ -169,6 +171,7 @@ def compare(
             "--clip": (positive, clip),
             "--centralised": (once, centralised),
             "--target": (Real(0, 1, open_low=True), target),
+            "--crossing": (OneOf(tuple(CROSSINGS)), crossing),
             "--every": (often, every),
             "--evaluate-on": (often, evaluate_on),
             "--defer": (often, defer),
@@ -221,6 +224,7 @@ def compare(
         folder=folder,
         out=out,
         target=target,
+        crossing=crossing,
         as_json=as_json,
         centralised=centralised,
         jobs=jobs,

@@ -33,7 +33,7 @@ TARGET = 0.85
 def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 9,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 10,
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
     ] = "size",

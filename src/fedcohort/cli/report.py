@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedcohort import report as reports
+from fedcohort.cli.running import check_options
+from fedcohort.core.parameters import OneOf
 from fedcohort.simulation import Comparison
+from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.trace import CROSSINGS
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, as `compare` writes them.")],
     target: Annotated[
         float | None, typer.Option(help="The test accuracy that counts as there.")
+    ] = None,
+    crossing: Annotated[
+        str | None,
+        typer.Option(
+            help="When the target counts as reached: sustained or first; as `compare` was told."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -36,7 +47,12 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Write the report of one or more finished comparisons."""
-    comparison = reports.combined([Comparison.load(run) for run in runs])
+    check_options({"--crossing": (OneOf(tuple(CROSSINGS)), crossing)})
+    loaded = [Comparison.load(run) for run in runs]
+    if crossing is not None:
+        told = {CROSSING: crossing}
+        loaded = [replace(each, settings={**each.settings, **told}) for each in loaded]
+    comparison = reports.combined(loaded)
     several = "combined-report.html" if len(runs) > 1 else "report.html"
     page = reports.write(comparison, out or runs[0] / several, target)
     if as_json:

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -21,6 +21,8 @@ from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
 from fedcohort.simulation.divisions import divisions
 from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.trace import SUSTAINED
 
 
 def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
@@ -33,6 +35,15 @@ def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
 def part_option(text: str, kind: Kind[Any], *names: str) -> Any:
     """An option that takes a part: its help says what there is."""
     return typer.Option(*names, help=f"{text}. One of {', '.join(kind)}, or ./file.py.")
+
+
+CrossingOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="When the target counts as reached: sustained (the rolling mean over a twentieth of "
+        "the evaluations stays there) or first (a single evaluation, which favours noise)."
+    ),
+]
 
 
 def command_line() -> str:
@@ -50,6 +61,7 @@ def run(
     folder: Path,
     out: Path | None,
     target: float | None,
+    crossing: str = SUSTAINED,
     as_json: bool = False,
     centralised: int | None = None,
     **options: Any,
@@ -66,6 +78,8 @@ def run(
     kept: dict[str, Any] = {"command": command}
     if target is not None:
         kept["target"] = target
+    if crossing != SUSTAINED:
+        kept[CROSSING] = crossing
     with report.watch(labels, len(seeds), rounds, partitions=partitions) as view:
         comparison = compare(
             over,

@@ -11,7 +11,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.report.measures import choosing
 from fedcohort.simulation.arms import OWN
 from fedcohort.simulation.comparison import STATE
-from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
+from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER, PARTITIONS
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -22,8 +22,11 @@ DIFFER = "runs differ in"
 RUNS = "run by run"
 _NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
 _OF_ONE_RUN = {
-    "scheme", "parameters", "label", "seed", "versions", "withdrawn", STATE, OWN,
+    "scheme", "parameters", "label", "seed", "run_seed", "partition", "versions", "withdrawn",
+    STATE, OWN,
 }  # fmt: skip
+_OF_ONE_DIVISION = {"partition_seed", FINGERPRINT, "clients", "importance"}
+"""What may differ between divisions of the same problem."""
 _GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
 _KNOWN_EVERYWHERE = (
     "rounds", "clients", "importance", "dimension", "optimiser", "aggregator", "algorithm",
@@ -36,12 +39,13 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
 
     Runs of another problem, another number of rounds or other options cannot be paired by
     seed, and their levels mean something else: `parts` gives them back as comparisons of their
-    own, and nothing is ranked or tested across.
+    own, and nothing is ranked or tested across. Folders that differ in the division of the data
+    alone become one comparison on several.
     """
     if not comparisons:
         raise BadInput("A report needs at least one run folder; got none.")
     _refuse_the_same_twice(comparisons)
-    comparisons = _seeds_together(comparisons)
+    comparisons = _divisions_together(_seeds_together(comparisons))
     if len(comparisons) == 1:
         return comparisons[0]
     names, conditions = _names(comparisons), _comparable(comparisons)
@@ -124,6 +128,47 @@ def _another_seed(old: Comparison, new: Comparison) -> bool:
     same = all(first.get(key) == second.get(key) for key in ("scheme", "parameters"))
     known = {trace.seed for trace in old.traces}
     return same and new.traces[0].seed not in known and _conditions(old) == _conditions(new)
+
+
+def _divisions_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Folders of the same schemes that differ in the division of the data alone, as one."""
+    out: list[Comparison] = []
+    for new in comparisons:
+        for i, old in enumerate(out):
+            if _another_division(old, new):
+                out[i] = _pooled(old, new)
+                break
+        else:
+            out.append(new)
+    return out
+
+
+def _another_division(old: Comparison, new: Comparison) -> bool:
+    if is_carried(old) or is_carried(new) or set(old.labels) != set(new.labels):
+        return False
+    if set(old.partitions) & set(new.partitions):
+        return False
+    built, again = (each.settings.get("schemes", {}) for each in (old, new))
+    if any(built.get(label) != again.get(label) for label in old.labels):
+        return False
+    same = [
+        {key: value for key, value in _conditions(each).items() if key not in _OF_ONE_DIVISION}
+        for each in (old, new)
+    ]
+    return "data" in same[0] and same[0] == same[1]
+
+
+def _pooled(old: Comparison, new: Comparison) -> Comparison:
+    traces = [t for label in old.labels for each in (old, new) for t in each.of(label)]
+    order = {label: i for i, label in enumerate(old.labels)}
+    traces.sort(key=lambda t: (order[t.label], t.partition, t.seed))
+    seeds = sorted({trace.seed for trace in traces})
+    told = {"seeds": seeds, PARTITIONS: sorted({trace.partition for trace in traces})}
+    commands = [each.settings.get("command") for each in (old, new)]
+    if all(commands):
+        told["command"] = "\n".join(map(str, commands))
+    broken = old.interrupted or new.interrupted
+    return replace(old, traces=tuple(traces), settings={**old.settings, **told}, interrupted=broken)
 
 
 def _comparable(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ from fedcohort.report.measures import (
     stacked,
 )
 from fedcohort.report.pairs import pairwise
+from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.trace import CROSSINGS, SUSTAINED
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 def target_of(comparison: Comparison, target: float | None = None) -> float | None:
     """The accuracy that counts as "there": as given, as the run was told, or a fair choice.
 
-    The fair choice is the largest multiple of 5 % that at least half of the schemes reach,
-    on average over their seeds. None where accuracy is not measured.
+    The fair choice is the largest multiple of 5 % that at least half of the schemes are at in the
+    end (or, where the first time counts, ever were), on average over their runs. None where
+    accuracy is not measured.
     """
     if target is not None:
         if not 0 < target <= 1:
@@ -49,11 +52,16 @@ def target_of(comparison: Comparison, target: float | None = None) -> float | No
     told = comparison.settings.get("target")
     if isinstance(told, int | float) and 0 < told <= 1:
         return float(told)
-    peaks = [
-        best(stacked(comparison.of(label), ACCURACY)[1], ACCURACY).mean()
-        for label in comparison.labels
-    ]
-    return float(max(0.05, np.floor(np.nanmedian(peaks) * 20 + 1e-9) / 20))
+    curves = [stacked(comparison.of(label), ACCURACY)[1] for label in comparison.labels]
+    lasting = crossing_of(comparison) == SUSTAINED
+    levels = [(final(each) if lasting else best(each, ACCURACY)).mean() for each in curves]
+    return float(max(0.05, np.floor(np.nanmedian(levels) * 20 + 1e-9) / 20))
+
+
+def crossing_of(comparison: Comparison) -> str:
+    """When a target counts as reached: as the comparison was told, see `Trace.rounds_to`."""
+    told = comparison.settings.get(CROSSING)
+    return str(told) if told in CROSSINGS else SUSTAINED
 
 
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
@@ -69,7 +77,8 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     these; ``p_smallest`` is the least that so few can give, ``p_these`` speaks of these
     divisions only. ``p_holm`` and ``p_these_holm`` are corrected for all pairs of schemes, for
     which one is first was seen in the same runs. What it took to
-    reach the target is the median over runs, a run that never got there counting as
+    reach the target (to stay there, see `Trace.rounds_to`; ``settings["crossing"] = "first"``
+    takes the first time) is the median over runs, a run that never got there counting as
     infinite (so NaN where half of them did not); ``reached`` is how many did.
 
     On several partitions, ``sd_partitions`` is the standard deviation of their means, and
@@ -91,7 +100,11 @@ def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     goal = target_of(comparison, target)
     if len(comparison.partitions) > 1:
         comparison = comparison.balanced()  # a partition may be hard for everybody
-    rows = [_scheme_row(comparison.of(label), label, measure, goal) for label in comparison.labels]
+    crossing = crossing_of(comparison)
+    rows = [
+        _scheme_row(comparison.of(label), label, measure, goal, crossing)
+        for label in comparison.labels
+    ]
     table = pd.DataFrame(rows)
     table["chooses"] = table["scheme"].isin(choosing(comparison))
     table = table.sort_values(
@@ -104,11 +117,11 @@ def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
 
 
 def _scheme_row(
-    traces: Sequence[Trace], label: str, measure: Measure, goal: float | None
+    traces: Sequence[Trace], label: str, measure: Measure, goal: float | None, crossing: str
 ) -> dict[str, Any]:
     _, curves = stacked(traces, measure)
     level, peak = final(curves), best(curves, measure)
-    reached = [None if goal is None else trace.rounds_to(goal) for trace in traces]
+    reached = [None if goal is None else trace.rounds_to(goal, crossing) for trace in traces]
     seconds = [spent_seconds(trace) for trace in traces]
     weight = [spent_bytes(trace) for trace in traces]
     return {
@@ -324,6 +337,9 @@ def answers(comparison: Comparison) -> pd.DataFrame:
     return out[:0] if usual.all() else out
 
 
+_OF_RUNS = {"seed", "run_seed", "partition", "label"}
+
+
 def settings(comparison: Comparison) -> pd.DataFrame:
     """Everything that decided the runs, one row per setting; what differs, by scheme."""
     told = comparison.settings
@@ -335,11 +351,11 @@ def settings(comparison: Comparison) -> pd.DataFrame:
     common = {
         key: value
         for key, value in next(iter(firsts.values())).items()
-        if key not in {"seed", "label"} and all(f.get(key) == value for f in firsts.values())
+        if key not in _OF_RUNS and all(f.get(key) == value for f in firsts.values())
     }
     rows += [("every run", key, value) for key, value in common.items() if key not in kept]
     for label, facts in firsts.items():
-        own = {k: v for k, v in facts.items() if k not in common and k not in {"seed", "label"}}
+        own = {k: v for k, v in facts.items() if k not in common and k not in _OF_RUNS}
         rows += [(label, key, value) for key, value in own.items()]
     return pd.DataFrame(
         [(where, key, in_words(value)) for where, key, value in rows],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedcohort.maths.curves import window
 from fedcohort.report import clients, facts, weights
 from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
 from fedcohort.report.measures import (
@@ -19,7 +20,6 @@ from fedcohort.report.measures import (
     measured,
     numbered,
     stacked,
-    window,
 )
 from fedcohort.report.styles import LIGHT, style
 from fedcohort.trace import curve_names

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fedcohort.core.files import file_name
+from fedcohort.maths.curves import rolling, window
 from fedcohort.report import clients, facts
-from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered, rolling, window
+from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered
 from fedcohort.report.styles import LIGHT, style
 
 if TYPE_CHECKING:

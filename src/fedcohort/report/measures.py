@@ -11,6 +11,7 @@ import pandas as pd
 
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.types import Floats
+from fedcohort.maths.curves import rolling, window
 from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:
@@ -185,26 +186,6 @@ def drawn(curves: Floats, line: str, measure: Measure) -> Floats:
         out: Floats = best.accumulate(curves, axis=-1)
         return out
     raise UnknownName("way to draw a curve", line, LINES)
-
-
-def window(evaluations: int) -> int:
-    """How many evaluations a rolling mean covers: a twentieth of them, at least 1."""
-    return max(1, round(evaluations / 20))
-
-
-def rolling(curves: Floats, width: int) -> Floats:
-    """The mean of the last ``width`` values; of those there are, at the beginning.
-
-    >>> rolling(np.array([1.0, 2.0, 6.0]), 2).tolist()
-    [1.0, 1.5, 4.0]
-    """
-    length = curves.shape[-1]
-    zero = np.zeros((*curves.shape[:-1], 1))
-    sums = np.concatenate([zero, np.cumsum(curves, axis=-1)], axis=-1)
-    ends = np.arange(1, length + 1)
-    starts = np.maximum(0, ends - width)
-    out: Floats = (sums[..., ends] - sums[..., starts]) / (ends - starts)
-    return out
 
 
 def final(curves: Floats) -> Floats:

@@ -14,7 +14,7 @@ from fedcohort.report.facts import answers, target_of
 from fedcohort.report.format import amount, byte_count, counted, duration, p_is, p_value
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
-from fedcohort.simulation.comparison import STATE
+from fedcohort.simulation.comparison import SHORTER, STATE
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -168,7 +168,13 @@ def _on_these(row: Any) -> str:
 
 def lacking(comparison: Comparison) -> str:
     """Which runs are not there, and what is done about it; nothing where all are."""
-    missing = comparison.missing
+    missing, shorter = comparison.missing, comparison.settings.get(SHORTER, 0)
+    if shorter:
+        rounds = max(trace.rounds for trace in comparison.traces)
+        return (
+            f"{counted(shorter, 'run')} of fewer than {rounds} rounds left out: the same command "
+            "extends them."
+        )
     if not missing:
         return ""
     several = len(comparison.partitions) > 1

@@ -71,7 +71,7 @@ def _columns(
         columns += _tests(labels, table, tested, several)
     last: list[Column] = []
     if goal is not None:
-        columns += _to_target(f"{goal:.0%}")
+        columns += _to_target(f"{goal:.0%}", facts.crossing_of(comparison))
     if table["worst_loss"].notna().any():
         worst = "Loss of the client that the last model serves worst"
         last = [("Worst loss", worst, lambda row: (short(row.worst_loss), row.worst_loss))]
@@ -180,12 +180,16 @@ def _tests(
     ]  # fmt: skip
 
 
-def _to_target(goal: str) -> list[Column]:
+def _to_target(goal: str, crossing: str) -> list[Column]:
     def rounds(row: Any) -> tuple[str, Any]:
         reached = f"<small> {row.reached}/{row.runs}</small>" if row.reached < row.runs else ""
         return amount(row.rounds_to_target) + reached, row.rounds_to_target
 
-    why = "Median over seeds; runs that never got there count as infinite"
+    how = "to stay: the rolling mean over a twentieth of the evaluations"
+    if crossing == "first":
+        how = "for the first time, be it by chance"
+    why = f"{how}; median over runs, those that never got there count as infinite"
+    why = why[0].upper() + why[1:]
     return [
         (f"Rounds to {goal}", f"{why}; small: how many got there", rounds),
         (f"Time to {goal}", why,

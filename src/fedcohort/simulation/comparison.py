@@ -39,6 +39,8 @@ from fedcohort.trace import Trace
 
 STATE = "state"
 """The setting that says of a run that was not simulated: finished, running or stopped."""
+SHORTER = "shorter"
+"""The setting that says how many runs of a folder are left out as they have fewer rounds."""
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
 
@@ -130,7 +132,11 @@ class Comparison:
         if not traces:
             raise BadCheckpoint(f"'{place}' holds no finished run; start the comparison again.")
         traces.sort(key=lambda t: (order.get(t.label, len(order)), t.partition, t.seed))
-        return cls(tuple(traces), settings, place)
+        longest = max(trace.rounds for trace in traces)
+        whole = [trace for trace in traces if trace.rounds == longest]
+        if len(whole) < len(traces):  # being extended
+            settings[SHORTER] = len(traces) - len(whole)
+        return cls(tuple(whole), settings, place)
 
 
 def _placed(trace: Trace, settings: Mapping[str, Any]) -> Trace:
@@ -201,7 +207,8 @@ def compare(
         are drawn from; every scheme runs with every seed on each. One by default.
     folder
         Where each finished run is kept. Runs already there are not repeated, so an
-        interrupted comparison goes on where it stopped.
+        interrupted comparison goes on where it stopped; with more rounds they are extended,
+        bit for bit as if they had been so long from the start.
     jobs
         Processes; -1 for all cores. Each uses one BLAS thread.
     finished
@@ -250,7 +257,8 @@ def compare(
         agreed(place, facts)  # another comparison is refused before anything is computed
         paths = {unit: pool.file(place, unit) for unit in units}
         done = {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
-        done = {unit: _placed(trace, facts) for unit, trace in done.items()}
+        there = {unit: trace for unit, trace in done.items() if trace.rounds >= rounds}
+        done = {unit: _placed(trace, facts) for unit, trace in there.items()}  # others go on
     missing = [unit for unit in units if unit not in done]
     interrupted = False
     try:
@@ -263,8 +271,8 @@ def compare(
     except KeyboardInterrupt:
         interrupted = True
     order = {label: i for i, label in enumerate(named)}
-    there = sorted((unit for unit in units if unit in done), key=lambda unit: order[unit.label])
-    return Comparison(tuple(done[unit] for unit in there), facts, place, interrupted)
+    ran = sorted((unit for unit in units if unit in done), key=lambda unit: order[unit.label])
+    return Comparison(tuple(done[unit] for unit in ran), facts, place, interrupted)
 
 
 def built_options(options: Mapping[str, Any]) -> dict[str, Any]:

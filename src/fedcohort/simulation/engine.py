@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -39,6 +40,7 @@ from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import checked_measures, f1_of, measure
+from fedcohort.simulation.onward import End
 from fedcohort.trace import Trace, versions
 
 DEFERRED = 16
@@ -71,6 +73,8 @@ def simulate(
     defer: int = DEFERRED,
     progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
+    keep: str | os.PathLike[str] | None = None,
+    before: Trace | None = None,
     server: Optimiser | str | None = None,
     estimator: Aggregator | str | None = None,
 ) -> Trace:
@@ -119,6 +123,12 @@ def simulate(
         Called after every evaluation.
     settings
         Anything to keep with the trace (a label, the command that made it).
+    keep
+        A file for what the run knows after its last round (the model, and what scheme, server
+        and clients remember), so that it can be extended; up to 268 MB.
+    before
+        The trace of the same run with fewer rounds, which wrote ``keep``: it goes on from there,
+        and what comes out is that of one run, bit for bit.
     server, estimator
         Deprecated names of ``optimiser`` and ``aggregator``.
 
@@ -152,11 +162,28 @@ def simulate(
     told = checked_measures(seen, measures)
     recorder = _Recorder(seen, rounds, evaluate_every, progress, told, defer)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is refused, not warned of
-        recorder.begin(run.state.models(setup))
-        for _ in range(rounds):
+        if before is None:
+            recorder.begin(run.state.models(setup))
+        else:
+            end = _end(before, keep, setup, rounds)
+            run.state, run.kept = end.state, end.clients
+            recorder.go_on(before, end.waiting)
+        for _ in range(run.state.round, rounds):
             recorder.add(run.play(), run.state.models(setup))
         some = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
-        return recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
+        trace = recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
+    if keep is not None:
+        End(run.state, run.kept, recorder.unfinished).save(keep, setup)
+    return trace
+
+
+def _end(before: Trace, keep: str | os.PathLike[str] | None, setup: Setup, rounds: int) -> End:
+    if keep is None or before.rounds >= rounds:
+        raise BadInput(
+            f"A run of {before.rounds} rounds is extended to more, from the file 'keep' that it "
+            f"wrote. Got {rounds} rounds and {'no file' if keep is None else 'a file'}."
+        )
+    return End.load(keep, setup, before.rounds)
 
 
 def check_rounds(name: str, value: object) -> None:
@@ -316,11 +343,23 @@ class _Recorder:
         self.curves = np.full((3, self.rounds), np.nan)  # train loss, test loss, accuracy
         self.seconds = np.zeros(self.rounds)  # of evaluation
         self.initial = np.full(3, np.nan)  # the same three, of the first model
+        self.before: Trace | None = None
+        self.unfinished: list[tuple[int, Floats]] = []
 
     def begin(self, models: Floats) -> None:
         """Evaluate the models (k, d) that the run starts from."""
         found = self.last = evaluated(self.task, models[None])
         self.initial[:] = found.train_loss[0], found.test_loss[0], found.accuracy[0]
+
+    def go_on(self, before: Trace, waiting: list[tuple[int, Floats]]) -> None:
+        """Take over the rounds of a shorter run; what only its end had evaluated is forgotten."""
+        done, self.before, self.waiting = before.rounds, before, list(waiting)
+        self.initial[:], self.seconds[:done] = before.initial, before.seconds[:, 2]
+        self.curves[:, :done] = before.train_loss, before.test_loss, before.accuracy
+        self.records, self.metrics = before.remembered()
+        if done % self.every:
+            self.curves[:, done - 1] = np.nan
+            self.metrics.pop(done - 1, None)
 
     def add(self, record: Record, models: Floats) -> None:
         """Note a round and the models (k, d) after it."""
@@ -328,6 +367,9 @@ class _Recorder:
         last = record.round == self.rounds - 1
         if (record.round + 1) % self.every == 0 or last:
             self.waiting.append((record.round, models))
+        if last:  # a longer run would wait for more of them
+            regular = [each for each in self.waiting if (each[0] + 1) % self.every == 0]
+            self.unfinished = regular if len(regular) < self.defer else []
         if len(self.waiting) >= self.defer or last:
             self._evaluate()
 
@@ -353,7 +395,7 @@ class _Recorder:
         setup, models = run.setup, run.state.models(run.setup)
         disclosures = [*setup.disclosures(self.rounds), *setup.algorithm.disclosures]
         own = self.last.client_accuracy
-        return Trace.from_records(
+        trace = Trace.from_records(
             {**run.settings(), **settings, "disclosures": disclosures, "ids": run.task.ids},
             joined(self.records, self.metrics),
             curves=self.curves,
@@ -368,3 +410,4 @@ class _Recorder:
             client_accuracy=np.zeros(0) if own is None else own[-1],
             f1=f1_of(self.task, models, self.last),
         )
+        return trace if self.before is None else trace.after(self.before)

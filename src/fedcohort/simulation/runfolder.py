@@ -16,6 +16,8 @@ from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.spec import split
 
 SETTINGS = "settings.json"
+STATES = "states"
+"""The folder with the end of every run, by which it can be extended."""
 LOCK = ".lock"
 BUSY = ".busy"
 """Held, where the system has no file locks, by being there."""
@@ -24,14 +26,20 @@ DIVISIONS = "fingerprints"
 """The setting that holds the fingerprints of further divisions, by number."""
 CODE = "code"
 PARTITIONS = "partitions"
-MAY_DIFFER = {"schemes", "seeds", PARTITIONS, "command", "target", CODE, DIVISIONS}
-"""Schemes, seeds and partitions may be added; command and target decide no run."""
+CROSSING = "crossing"
+MAY_DIFFER = {"schemes", "seeds", PARTITIONS, "command", "target", CROSSING, CODE, DIVISIONS}
+"""Schemes, seeds and partitions may be added; command, target and crossing decide no run."""
 
 
 def run_file(place: Path, label: str, seed: int, partition: int | None = None) -> Path:
     """Where one run is kept; the first division of a folder has no number in its files."""
     where = "" if partition is None else f"--partition-{partition}"
     return place / f"{file_name(label)}{where}--seed-{seed}.npz"
+
+
+def state_file(path: Path) -> Path:
+    """Where it is kept what the run at a path needs to be extended."""
+    return path.parent / STATES / path.name
 
 
 def base_of(settings: Mapping[str, Any]) -> int:
@@ -144,7 +152,7 @@ def _same_or_refuse(
     place: Path, old: Mapping[str, Any], have: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
     for key in sorted({*old, *new} - MAY_DIFFER - {FINGERPRINT}):
-        if old.get(key) != new.get(key):
+        if old.get(key) != new.get(key) and not _extended(key, old.get(key), new.get(key)):
             entry, was, now = _difference(key, old.get(key), new.get(key))
             raise BadInput(
                 f"The run folder '{place}' was made with {entry} = {was}, now it is {now}; take "
@@ -170,6 +178,11 @@ def _same_or_refuse(
             f"The run folder '{place}' holds runs {why} (clients, data or model differ from those "
             "given now, or may); take another folder, or delete it."
         )
+
+
+def _extended(key: str, old: object, new: object) -> bool:
+    """Whether it is the number of rounds, and now larger: runs go on from where they ended."""
+    return key == "rounds" and isinstance(old, int) and isinstance(new, int) and new > old
 
 
 def _data(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedcohort.core.errors import Diverged, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.learning import LearningTask, Task
 from fedcohort.learning.work import LocalWork
@@ -18,7 +18,7 @@ from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.divisions import Divisions, Source, task_of
 from fedcohort.simulation.processes import Executor
 from fedcohort.simulation.progress import ProgressFile
-from fedcohort.simulation.runfolder import run_file
+from fedcohort.simulation.runfolder import run_file, state_file
 from fedcohort.trace import Trace
 
 
@@ -176,10 +176,24 @@ def _run(
         facts = {"label": unit.label, "partition": unit.partition, "seed": unit.seed}
         if seed != unit.seed:
             facts["run_seed"] = seed
+        own = {**options, "rounds": rounds, "seed": seed, "settings": facts}
         try:
-            trace = arm.run(task, rounds=rounds, seed=seed, settings=facts, **options)
+            trace = arm.run(task, **own) if path is None else _kept(arm, task, path, own)
         except Diverged as error:
             return unit, error, heard
-    if path is not None:
-        trace.save(path)
     return unit, trace, heard
+
+
+def _kept(arm: Arm | Centralised, task: Task, path: Path, own: Mapping[str, Any]) -> Trace:
+    """A run that is written down; one that is there with fewer rounds is extended."""
+    keep = state_file(path)
+    trace: Trace | None = None
+    if path.is_file():
+        try:
+            trace = arm.run(task, keep=keep, before=Trace.load(path), **own)
+        except BadCheckpoint as error:
+            said = f"Its runs are not extended but begin again: {error}"
+            warnings.warn(said, FedcohortWarning, stacklevel=2)
+    trace = arm.run(task, keep=keep, **own) if trace is None else trace
+    trace.save(path)
+    return trace
