@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedcohort.core.types import Floats
+Floats = NDArray[np.float64]
 
 
 def window(evaluations: int) -> int:

@@ -163,7 +163,10 @@ def _pooled(old: Comparison, new: Comparison) -> Comparison:
     order = {label: i for i, label in enumerate(old.labels)}
     traces.sort(key=lambda t: (order[t.label], t.partition, t.seed))
     seeds = sorted({trace.seed for trace in traces})
-    told = {"seeds": seeds, PARTITIONS: sorted({trace.partition for trace in traces})}
+    told: dict[str, Any] = {
+        "seeds": seeds,
+        PARTITIONS: sorted({trace.partition for trace in traces}),
+    }
     commands = [each.settings.get("command") for each in (old, new)]
     if all(commands):
         told["command"] = "\n".join(map(str, commands))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.types import Floats
+from fedcohort.maths.curves import rolling
 from fedcohort.report.matplotlib_figures import COLUMN, DASHES, LOOK
-from fedcohort.report.measures import rolling
 from fedcohort.report.styles import LIGHT, style
 from fedcohort.reproduction.estimate import Estimate
 from fedcohort.reproduction.measures import Measure, curve, word

@@ -87,7 +87,9 @@ class End:
             who = arrays["clients"].tolist()
             names = setup.algorithm.keeps_client if who else ()
             kept = {name: arrays[f"client.{name}"] for name in names}
-            clients = {i: {name: kept[name][k] for name in names} for k, i in enumerate(who)}
+            clients: dict[int, Vectors] = {
+                i: {name: kept[name][k] for name in names} for k, i in enumerate(who)
+            }
             models = arrays.get("waiting.models", np.zeros((0, 1, lengths["d"])))
             waiting = list(zip(arrays["waiting"].tolist(), models, strict=True))
         return cls(state, clients, waiting)
