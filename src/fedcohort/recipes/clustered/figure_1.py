@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from fedcohort import Federation, Selector, scheme
+from fedcohort.core.federation import Federation
 from fedcohort.recipes.clustered import PAPER
 from fedcohort.reproduction import (
     Alike,
@@ -19,6 +19,8 @@ from fedcohort.reproduction import (
     Scale,
     difference,
 )
+from fedcohort.schemes import scheme
+from fedcohort.selector import Selector
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem
 

@@ -7,13 +7,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from fedcohort import Federation, Selector, scheme
 from fedcohort.core.cohort import Replies
+from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats
 from fedcohort.data.partition.dirichlet_per_client import PAPER1_SIZES
 from fedcohort.designs import Rows
 from fedcohort.recipes.clustered import PAPER
 from fedcohort.reproduction import Claim, Computed, Drawn, Exact, Holds, Recipe, Results, Scale
+from fedcohort.schemes import scheme
+from fedcohort.selector import Selector
 
 M = 10
 TYPES = 8
