@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-slow test-parity test-adapters test-wheel check format bench reproduction recipes screenshot clean lock audit mutants
+.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel check format bench reproduction recipes screenshot clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -24,11 +24,14 @@ demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a p
 	$(BIN)/fedcohort demo --out $(RUNS)/demo
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
-test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not adapters and not recipes'
+test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower or Ray
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not ray and not adapters and not recipes'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m 'flower and not slow' tests/flower
+
+test-ray: $(VENV)/.installed-dev  ## runs on a Ray cluster of two nodes, one of which is killed
+	$(BIN)/python -m pytest -m ray tests/simulation
 
 hostile: $(VENV)/.installed-dev  ## attacks of one client, and what becomes of them: a table
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m helpers.attacks

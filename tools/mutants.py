@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src") / "fedcohort"
 PACKAGES = ("core", "designs", "maths", "server", "privacy")
-QUICK = "not slow and not flower and not adapters and not parity"
+QUICK = "not slow and not flower and not ray and not adapters and not parity"
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb", "no", "-m", QUICK]
 LOADED = ["pytest", "numpy", "scipy.stats", "hypothesis.extra.numpy", "sklearn.datasets"]
 FORKS = multiprocessing.get_context("forkserver")

@@ -24,6 +24,9 @@ from fedcohort.core.errors import BadInput, FedcohortError
 SHARED = "base"
 """A file of this name, or one with a leading underscore, holds what parts share."""
 
+OWN_FILES: set[str] = set()
+"""The modules that were files of one's own: other machines do not have them."""
+
 Members = Callable[[ModuleType], dict[str, Any]]
 """The parts that a module itself defines, by name."""
 
@@ -144,7 +147,9 @@ def in_file(path: str, file: Path, members: Members) -> dict[str, Any]:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None or Path(spec.origin).resolve() != file:
             raise BadInput(f"there is another Python module named '{name}'; rename the file.")
-        return members(importlib.import_module(name))
+        found = members(importlib.import_module(name))
+        OWN_FILES.add(name)
+        return found
     except Exception as error:
         raise BadInput(f"'{path}' cannot be loaded: {reason(error, str(file))}") from None
 

@@ -19,6 +19,7 @@
     ├── PolicyRefused                  a client's own policy forbids what the server asks
     ├── NoEntropy (OSError)            the operating system gives no randomness
     ├── TooFewClients (TimeoutError)   not enough clients came, or answered, in time
+    ├── ClusterLost (ConnectionError)  the machines that compute are gone
     ├── TooImprecise                   an estimate exists, but is too noisy to be used
     ├── CheckFailed (AssertionError)   a scheme does not do what it says
     └── MissingExtra (ImportError)     an optional dependency is not installed
@@ -190,6 +191,10 @@ class NoEntropy(FedcohortError, OSError):
 
 class TooFewClients(FedcohortError, TimeoutError):
     """Not enough clients came, or answered, within the time limit."""
+
+
+class ClusterLost(FedcohortError, ConnectionError):
+    """The machines that compute are gone, again and again."""
 
 
 class TooImprecise(FedcohortError):

@@ -22,7 +22,8 @@ from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
-from fedcohort.simulation.processes import Processes
+from fedcohort.simulation.processes import Executor, Processes
+from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
     CODE,
     PARTITIONS,
@@ -171,6 +172,7 @@ def compare(
     partitions: int | Sequence[int] | None = None,
     folder: str | Path | None = None,
     jobs: int = -1,
+    ray: str | None = None,
     finished: Finished | None = None,
     diverged: Lost | None = None,
     centralised: int | None = None,
@@ -211,6 +213,9 @@ def compare(
         bit for bit as if they had been so long from the start.
     jobs
         Processes; -1 for all cores. Each uses one BLAS thread.
+    ray
+        The address of a Ray cluster whose nodes compute the runs, ``jobs`` at a time: ``auto``,
+        ``host:port``, or ``local`` for one that is started here. Results are the same.
     finished
         Called after every run.
     diverged
@@ -227,7 +232,7 @@ def compare(
     check_rounds("rounds", rounds)
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
-    executor = Processes(jobs)
+    executor: Executor = Processes(jobs) if ray is None else RayCluster(ray, jobs)
     options = built_options(options)
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
@@ -262,12 +267,14 @@ def compare(
     missing = [unit for unit in units if unit not in done]
     interrupted = False
     try:
-        pool.rehearse(missing)
-        with contextlib.nullcontext() if place is None else claimed(place, facts):
-            for trace in pool.run(missing, rounds, place, None if notes is None else Path(notes)):
-                done[Unit.of(trace)] = trace
-                if finished is not None:
-                    finished(len(done), len(units), trace)
+        with executor if missing else contextlib.nullcontext():
+            pool.rehearse(missing)
+            with contextlib.nullcontext() if place is None else claimed(place, facts):
+                watched = None if notes is None else Path(notes)
+                for trace in pool.run(missing, rounds, place, watched):
+                    done[Unit.of(trace)] = trace
+                    if finished is not None:
+                        finished(len(done), len(units), trace)
     except KeyboardInterrupt:
         interrupted = True
     order = {label: i for i, label in enumerate(named)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import joblib
 
@@ -12,10 +13,19 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Calls a function many times, elsewhere."""
+    """Calls a function many times, elsewhere; within a ``with``."""
 
     local: ClassVar[bool]
     """Whether it sees the files of this machine."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None: ...
 
     def each(self, function: Callable[..., T], calls: Iterable[tuple[Any, ...]]) -> Iterator[T]:
         """The results for each tuple of arguments, as they are ready.
@@ -32,6 +42,17 @@ class Processes:
     jobs: int = -1
 
     local: ClassVar[bool] = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """Processes are kept for the next time."""
 
     def each(self, function: Callable[..., T], calls: Iterable[tuple[Any, ...]]) -> Iterator[T]:
         """See `Executor.each`; large arrays are mapped into memory, not copied."""

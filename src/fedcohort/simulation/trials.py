@@ -131,8 +131,8 @@ class Tuning:
         best = self.best[label]
         return [trial for trial in self.of(label)[1:] if not told_apart(best, trial)]
 
-    def table(self) -> pd.DataFrame:
-        """One row per configuration: settings, score, spread, and how far behind the best."""
+    def rows(self) -> list[dict[str, Any]]:
+        """One per configuration: settings, score, spread, and how far behind the best."""
         rows = []
         for label in self.labels:
             best = self.best[label]
@@ -153,7 +153,20 @@ class Tuning:
                         "arm": trial.arm.word,
                     }
                 )
-        return pd.DataFrame(rows)
+        return rows
+
+    @property
+    def settings(self) -> list[str]:
+        """What was tried, of any scheme."""
+        return list(dict.fromkeys(name for trial in self.trials for name in trial.settings))
+
+    def table(self) -> pd.DataFrame:
+        """The rows, with an empty cell for a setting that a scheme does not have."""
+        rows = self.rows()
+        known = [key for key in rows[0] if key not in self.trials[0].settings]
+        columns = [known[0], *self.settings, *known[1:]]
+        frame = pd.DataFrame(rows, columns=columns, dtype=object)
+        return frame.astype(dict.fromkeys(("score", "sd", "behind", "behind_half_width"), float))
 
     def notes(self) -> list[str]:
         """What to know before the choice is used: budgets, edges of the grid, doubtful leads."""
@@ -203,15 +216,14 @@ class Tuning:
                 )
 
     def as_dict(self) -> dict[str, Any]:
-        """In plain values, for JSON."""
-        rows = json.loads(self.table().to_json(orient="records", double_precision=15))
+        """In plain values, for JSON; what is not known is left out."""
         return {
             "measure": self.measure,
             "validation": self.validation,
             "rounds": self.rounds,
             "chosen": {label: arm.word for label, arm in self.chosen.items()},
             "notes": self.notes(),
-            "trials": [{k: v for k, v in row.items() if v is not None} for row in rows],
+            "trials": [{k: v for k, v in row.items() if v == v} for row in self.rows()],
         }
 
     def write(self, folder: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_task
 from fedcohort.simulation.arms import Arm, Which, labelled
-from fedcohort.simulation.comparison import Finished, built_options, compare
+from fedcohort.simulation.comparison import built_options, compare
 from fedcohort.simulation.grid import (
     Configuration,
     Grid,
@@ -33,6 +33,8 @@ FIRST_SEED = 1000
 """Runs that tune have other seeds than those that are judged (0, 1, ...): luck is not chosen."""
 SHARE = 0.2
 LAST = 5
+OF_COMPARE = {"partitions", "jobs", "ray", "finished", "notes", "settings"}
+"""Options that say where and how often runs are made; the others say what a run does."""
 
 
 def tune(
@@ -47,7 +49,6 @@ def tune(
     by: str | None = None,
     last: int = LAST,
     folder: str | Path | None = None,
-    finished: Finished | None = None,
     **options: Any,
 ) -> Tuning:
     """Try settings of schemes on validation data, and say which are best.
@@ -90,49 +91,107 @@ def tune(
     >>> found.best["md"].settings
     {'lr': 0.1}
     """
+    told = {key: options.pop(key) for key in set(options) & OF_COMPARE}
+    found = search(
+        problem,
+        schemes,
+        grid,
+        rounds=rounds,
+        validation=validation,
+        budget=budget,
+        by=by,
+        last=last,
+        common=options,
+    )
+    return found.run(seeds=seeds, folder=folder, **told)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is to be tried; `run` tries it."""
+
+    problem: Problem | Task
+    tries: Mapping[str, tuple[str, Configuration, Arm]]
+    """By the name of the runs: the scheme, the configuration, the arm."""
+    grids: Mapping[str, int]
+    rounds: int
+    validation: float
+    by: str | None
+    last: int
+    common: Mapping[str, Any]
+
+    def run(
+        self, *, seeds: int | Sequence[int] = 3, folder: str | Path | None = None, **options: Any
+    ) -> Tuning:
+        """Train every configuration and score it; options are those of `compare`."""
+        if is_whole(seeds):
+            seeds = range(FIRST_SEED, FIRST_SEED + seeds)  # type: ignore[operator]
+        lost: list[Unit] = []
+        comparison = compare(
+            _validated(self.problem, self.validation),
+            {name: arm for name, (_, _, arm) in self.tries.items()},
+            rounds=self.rounds,
+            seeds=seeds,
+            folder=folder,
+            diverged=lambda unit, _: lost.append(unit),
+            **options,
+            **self.common,
+        )
+        if comparison.interrupted:
+            raise KeyboardInterrupt
+        by = self.by or _measure(comparison.traces)
+        runs = {Unit.of(trace): score(trace, by, self.last) for trace in comparison.traces}
+        runs |= dict.fromkeys(lost, np.nan)
+        trials = []
+        for name, (label, configuration, arm) in self.tries.items():
+            own = sorted(unit for unit in runs if unit.label == name)
+            scores = np.array([runs[unit] for unit in own])
+            blocks = tuple(unit.partition for unit in own)
+            trials.append(Trial(label, configuration, arm, scores, blocks))
+        found = Tuning(
+            tuple(trials),
+            self.grids,
+            by,
+            self.last,
+            self.rounds,
+            self.validation,
+            self.common,
+            comparison,
+        )
+        if found.best and comparison.folder is not None:  # nothing to choose from is an error
+            found.write(comparison.folder)
+        return found
+
+
+def search(
+    problem: Problem | Task,
+    schemes: Which | Sequence[Which] | Mapping[str, Which],
+    grid: Grid,
+    *,
+    rounds: int,
+    validation: float = SHARE,
+    budget: int | None = None,
+    by: str | None = None,
+    last: int = LAST,
+    common: Mapping[str, Any],
+) -> Search:
+    """The configurations to try, as `tune` says; ``common`` are options of `simulate`."""
     if by is not None and by not in BY:
         raise UnknownName("score", by, BY)
     for name, given in (("last", last), ("budget", budget)):
         if given is not None and (not is_whole(given) or given < 1):
             raise BadParameter(name, "tune", "an integer of at least 1", given)
-    if is_whole(seeds):
-        seeds = range(FIRST_SEED, FIRST_SEED + seeds)  # type: ignore[operator]
-    arms, common = labelled(schemes), built_options(options)
+    arms, built = labelled(schemes), built_options(common)
     tries: dict[str, tuple[str, Configuration, Arm]] = {}
     grids: dict[str, int] = {}
-    for label, axes in axes_of(arms, grid, common).items():
+    for label, axes in axes_of(arms, grid, built).items():
         every = configurations(axes, label)
         grids[label] = len(every)
         for configuration in some_of(every, budget or len(every), FIRST_SEED):
             values = "".join(f" {key}={value}" for key, value in named(configuration).items())
-            arm = configured(arms[label], configuration, common)
+            arm = configured(arms[label], configuration, built)
             tries[f"{label}{values}"] = label, configuration, arm
-    lost: list[Unit] = []
-    comparison = compare(
-        _validated(problem, validation),
-        {name: arm for name, (_, _, arm) in tries.items()},
-        rounds=rounds,
-        seeds=seeds,
-        folder=folder,
-        finished=finished,
-        diverged=lambda unit, _: lost.append(unit),
-        **options,
-    )
-    if comparison.interrupted:
-        raise KeyboardInterrupt
-    by = by or _measure(comparison.traces)
-    runs = {Unit.of(trace): score(trace, by, last) for trace in comparison.traces}
-    runs |= dict.fromkeys(lost, np.nan)
-    trials = []
-    for name, (label, configuration, arm) in tries.items():
-        own = sorted(unit for unit in runs if unit.label == name)
-        scores = np.array([runs[unit] for unit in own])
-        blocks = tuple(unit.partition for unit in own)
-        trials.append(Trial(label, configuration, arm, scores, blocks))
-    found = Tuning(tuple(trials), grids, by, last, rounds, validation, common, comparison)
-    if found.best and comparison.folder is not None:  # nothing to choose from is an error
-        found.write(comparison.folder)
-    return found
+    return Search(problem, tries, grids, rounds, validation, by, last, built)
 
 
 def _validated(problem: Problem | Task, share: float) -> Problem | Task:
