@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fedcohort.algorithms import ALGORITHMS, algorithm
+from fedcohort.algorithms import ALGORITHMS
+from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import CrossingOption, check_options, part_option, run
-from fedcohort.cli.tables import read_importance
-from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import OneOf, Real, Whole
-from fedcohort.core.renamed import successor
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.schedules import SCHEDULES
-from fedcohort.learning.work import BATCHES
-from fedcohort.server.aggregators import AGGREGATORS, aggregator
-from fedcohort.server.guards import GUARDS, guards
-from fedcohort.server.optimisers import OPTIMISERS, optimiser
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.arms import arm
-from fedcohort.simulation.availability import AVAILABILITIES, availability
-from fedcohort.simulation.divisions import LIMIT
-from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.guards import GUARDS
+from fedcohort.server.optimisers import OPTIMISERS
+from fedcohort.simulation.availability import AVAILABILITIES
 from fedcohort.simulation.measures import MEASURES
-from fedcohort.simulation.problem import Problem
 from fedcohort.trace import CROSSINGS, SUSTAINED
 
 
@@ -142,6 +133,13 @@ def compare(
         Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Run on the nodes of a Ray cluster: auto, host:port, or local for one that is "
+            "started here."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
     server: Annotated[str | None, typer.Option(hidden=True)] = None,
     estimator: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -151,90 +149,27 @@ def compare(
     Local training is short by default, for small data: 20 steps on 10 samples, step size 0.1.
     In Python, LocalWork() is 50 steps on 50 samples, step size 0.01.
     """
-    often, once, positive = Whole(1, ROUND_LIMIT), Whole(1), Real(0, open_low=True)
+    experiment = understood(**locals())
     check_options(
         {
-            "-m": (once, m),
-            "--rounds": (often, rounds),
-            "--seeds": (Whole(1, SEEDS_LIMIT), seeds),
-            "--seed": (Whole(0), seed),
-            "--partition-seed": (Whole(0), partition_seed),
-            "--partitions": (Whole(1, LIMIT), partitions),
-            "--steps": (once, steps),
-            "--epochs": (once, epochs),
-            "--batch": (Whole(0), batch),
-            "--lr": (positive, lr),
-            "--decay": (Real(0), decay),
-            "--mu": (Real(0), mu),
-            "--batches": (OneOf(BATCHES), batches),
-            "--momentum": (Real(0), momentum),
-            "--clip": (positive, clip),
-            "--centralised": (once, centralised),
+            "--centralised": (Whole(1), centralised),
             "--target": (Real(0, 1, open_low=True), target),
             "--crossing": (OneOf(tuple(CROSSINGS)), crossing),
-            "--every": (often, every),
-            "--evaluate-on": (often, evaluate_on),
-            "--defer": (often, defer),
         }
     )
-    if jobs == 0:
-        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
-    if steps is not None and epochs is not None:
-        raise BadInput("Give --steps or --epochs, not both.")
-    built = [arm(word, otherwise={"m": m}) for word in schemes]
-    problem = Problem(
-        data,
-        partition,
-        model=model,
-        partition_seed=partition_seed,
-        importance=read_importance(importance),
-        data_options=_told(labels=labels, groups=groups),
-    )
-    options: dict[str, Any] = {
-        "work": LocalWork(
-            steps=20 if steps is None and epochs is None else steps,
-            epochs=epochs,
-            batch=batch or None,
-            lr=lr,
-            decay=decay,
-            mu=mu,
-            batches=batches,
-            momentum=momentum,
-            clip=clip,
-            schedule=schedule,
-        ),
-        "optimiser": optimiser(_old("--server", server, "--optimiser") or step),
-        "aggregator": aggregator(_old("--estimator", estimator, "--aggregator") or estimate),
-        "availability": availability(available),
-        "algorithm": algorithm(local),
-        "evaluate_every": every,
-        **_told(evaluate_on=evaluate_on, measures=measure or None, defer=defer),
-    }
-    if hardened or guard:
-        if hardened and guard:
-            raise BadInput("Give --hardened for all guards, or --guard for some, not both.")
-        options["hardened"] = guards(guard or True)
-    folder = out or Path("runs") / datetime.now().strftime("%Y%m%d-%H%M%S")
     run(
-        problem,
-        built,
+        experiment.problem,
+        experiment.arms,
         rounds=rounds,
         seeds=range(seed, seed + seeds),
         partitions=partitions,
-        folder=folder,
+        folder=out or dated("runs"),
         out=out,
         target=target,
         crossing=crossing,
         as_json=as_json,
         centralised=centralised,
         jobs=jobs,
-        **options,
+        ray=ray,
+        **experiment.options,
     )
-
-
-def _old(old: str, given: str | None, new: str) -> str | None:
-    return successor("compare", old, given, new, None, FedcohortWarning)
-
-
-def _told(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,120 @@
+"""What the options that `compare` and `tune` share mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from fedcohort.algorithms import algorithm
+from fedcohort.cli.running import check_options
+from fedcohort.cli.tables import read_importance
+from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.parameters import OneOf, Real, Whole
+from fedcohort.core.renamed import successor
+from fedcohort.learning.work import BATCHES
+from fedcohort.server.aggregators import aggregator
+from fedcohort.server.guards import guards
+from fedcohort.server.optimisers import optimiser
+from fedcohort.simulation import Arm, LocalWork
+from fedcohort.simulation.arms import arm
+from fedcohort.simulation.availability import availability
+from fedcohort.simulation.divisions import LIMIT
+from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.simulation.problem import Problem
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is trained on, who chooses, and the options of `fedcohort.compare`."""
+
+    problem: Problem
+    arms: list[Arm]
+    options: dict[str, Any]
+
+
+def understood(**words: Any) -> Experiment:
+    """The parameters of `fedcohort.cli.compare.compare`, checked and built."""
+    given = SimpleNamespace(**words)
+    _check(given)
+    options: dict[str, Any] = {
+        "work": LocalWork(
+            steps=20 if given.steps is None and given.epochs is None else given.steps,
+            epochs=given.epochs,
+            batch=given.batch or None,
+            lr=given.lr,
+            decay=given.decay,
+            mu=given.mu,
+            batches=given.batches,
+            momentum=given.momentum,
+            clip=given.clip,
+            schedule=given.schedule,
+        ),
+        "optimiser": optimiser(_old("--server", given.server, "--optimiser") or given.step),
+        "aggregator": aggregator(
+            _old("--estimator", given.estimator, "--aggregator") or given.estimate
+        ),
+        "availability": availability(given.available),
+        "algorithm": algorithm(given.local),
+        "evaluate_every": given.every,
+        **_told(evaluate_on=given.evaluate_on, measures=given.measure or None, defer=given.defer),
+    }
+    if given.hardened or given.guard:
+        if given.hardened and given.guard:
+            raise BadInput("Give --hardened for all guards, or --guard for some, not both.")
+        options["hardened"] = guards(given.guard or True)
+    problem = Problem(
+        given.data,
+        given.partition,
+        model=given.model,
+        partition_seed=given.partition_seed,
+        importance=read_importance(given.importance),
+        data_options=_told(labels=given.labels, groups=given.groups),
+    )
+    arms = [arm(word, otherwise={"m": given.m}) for word in given.schemes]
+    return Experiment(problem, arms, options)
+
+
+def _check(given: SimpleNamespace) -> None:
+    often, once, positive = Whole(1, ROUND_LIMIT), Whole(1), Real(0, open_low=True)
+    check_options(
+        {
+            "-m": (once, given.m),
+            "--rounds": (often, given.rounds),
+            "--seeds": (Whole(1, SEEDS_LIMIT), given.seeds),
+            "--seed": (Whole(0), given.seed),
+            "--partition-seed": (Whole(0), given.partition_seed),
+            "--partitions": (Whole(1, LIMIT), given.partitions),
+            "--steps": (once, given.steps),
+            "--epochs": (once, given.epochs),
+            "--batch": (Whole(0), given.batch),
+            "--lr": (positive, given.lr),
+            "--decay": (Real(0), given.decay),
+            "--mu": (Real(0), given.mu),
+            "--batches": (OneOf(BATCHES), given.batches),
+            "--momentum": (Real(0), given.momentum),
+            "--clip": (positive, given.clip),
+            "--every": (often, given.every),
+            "--evaluate-on": (often, given.evaluate_on),
+            "--defer": (often, given.defer),
+        }
+    )
+    if given.jobs == 0:
+        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
+    if given.steps is not None and given.epochs is not None:
+        raise BadInput("Give --steps or --epochs, not both.")
+
+
+def dated(folder: str) -> Path:
+    """A place for runs that were not given one."""
+    return Path(folder) / datetime.now().strftime("%Y%m%d-%H%M%S")
+
+
+def _old(old: str, given: str | None, new: str) -> str | None:
+    return successor("compare", old, given, new, None, FedcohortWarning)
+
+
+def _told(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
