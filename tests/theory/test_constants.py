@@ -17,6 +17,7 @@ from fedcohort.core.errors import BadInput, TooLarge
 from fedcohort.core.shares import Shares
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
 from fedcohort.theory import catalogue_constants, constants, enumerated_moments
+from fedcohort.theory.pilot import Known
 
 F = Fraction
 SIZES = [5, 4, 3, 2, 1]
@@ -124,6 +125,11 @@ def test_the_exact_check_is_no_yes_man():
     assert not is_positive_semidefinite([[F(0), F(1)], [F(1), F(5)]])
 
 
+def law(name, m, federation):
+    """Of a scheme that begins with a random order."""
+    return Known(federation).law(scheme(name, m=m), federation)
+
+
 def designs():
     n = 5
     some = Shares.of(np.array([3, 2]))
@@ -134,6 +140,8 @@ def designs():
         "clustered": Rows.along(np.arange(n), SHARES, M),
         "clustered, three rows": Rows.along(np.array([4, 0, 2, 1, 3]), SHARES, 3),
         "strata": Stratified(n, strata, parts, (F(4, 5), F(1, 5))),
+        "systematic": law("systematic", M, FEDERATION),
+        "pivotal": law("pivotal", M, FEDERATION),
         "a sure client": Bernoulli(SHARES, np.array([4, 2, 1, 3, 4]), 4),
     }
 
@@ -152,7 +160,9 @@ def test_it_holds_for_all_vectors(rows, name):
         assert variance == pytest.approx(found.bound(x), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["clustered", "clustered, three rows", "strata"])
+@pytest.mark.parametrize(
+    "name", ["clustered", "clustered, three rows", "strata", "systematic", "pivotal"]
+)
 def test_it_is_reached(name):
     """Neither a smaller A nor a larger B would do: some vector has nothing left."""
     design = designs()[name]
@@ -164,6 +174,27 @@ def test_it_is_reached(name):
     larger = gap - 1e-3 * np.outer(found.p, found.p)
     assert np.linalg.eigvalsh(smaller)[0] < -1e-7
     assert np.linalg.eigvalsh(larger)[0] < -1e-7
+
+
+@pytest.mark.parametrize("name", ["clustered", "strata", "systematic", "pivotal"])
+def test_no_other_pair_is_better(name):
+    """For the same w: a grid of B, each with the smallest A, by eigenvalues."""
+    found = constants(designs()[name])
+    covariance, p, gamma = designs()[name].covariance(), found.p, found.gamma
+    root = np.sqrt(gamma)
+    cost = found.unlike - found.b / 2
+    for b in np.linspace(0, 1.5, 151):
+        wanted = covariance + b * np.outer(p, p)
+        scale = np.linalg.eigvalsh(wanted / np.outer(root, root))[-1]
+        assert scale * gamma.sum() - b / 2 >= cost - 1e-9
+
+
+def test_an_approximate_covariance_is_named_as_such():
+    many = Federation.from_sizes(range(1, 31))
+    labels = np.random.default_rng(0).integers(1, 9, (30, 4))
+    rows = {row.name: row for row in catalogue_constants(many, 5, label_histograms=labels)}
+    assert rows["local-pivotal"].how == "approximate"
+    assert rows["md"].how == "exact"
 
 
 def test_sure_clients_are_left_out_of_the_sum():

@@ -20,6 +20,7 @@ For all x at once this is a statement about the covariance of the weights alone,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,9 @@ from fedcohort.theory.decomposition import covariance_ratio
 EXACT = "exact"
 """The inequality is an equality, for all updates."""
 TIGHT = "tight"
-"""Some updates reach it; neither A can be smaller with this w, nor B larger with this A."""
+"""Some updates reach it: A cannot be smaller with this w and B, nor B larger with this A."""
+APPROXIMATE = "approximate"
+"""As tight, for a covariance that is known approximately: it may fail by as much."""
 BOUND = "bound"
 """It holds; there are too many clients to find out whether A or B could be better."""
 TOLERANCE = 1e-9
@@ -55,7 +58,7 @@ class Constants:
     b: float
     w: Floats  # (n,)
     p: Floats  # (n,) expected weights
-    how: str  # EXACT, TIGHT or BOUND
+    how: str  # EXACT, TIGHT, APPROXIMATE or BOUND
 
     @property
     def gamma(self) -> Floats:
@@ -92,10 +95,10 @@ def constants(design: Design, *, importance: ArrayLike | None = None) -> Constan
       with gamma_i = Var omega_i + alpha p_i^2. So B = alpha, A = 1 / sum_i (p_i^2 / gamma_i),
       w_i = A p_i^2 / gamma_i, and the inequality is an equality.
     - Elsewhere the shape of gamma is that of the design's own bound (of MD for clustered
-      sampling), or Var omega_i + max(0, mean alpha) p_i^2. A is then the smallest possible with
-      that w, from the largest eigenvalue lambda of K = G^(-1/2) Cov G^(-1/2), G = diag(gamma);
-      and B the largest that costs nothing in A, 1 / (q' (lambda - K)^+ q) with
-      q = G^(-1/2) p.
+      sampling), or the better one of Var omega_i + max(0, mean alpha) p_i^2 and p_i. For this
+      shape, A and B are the pair with the smallest mean of `Constants.unlike` and
+      `Constants.alike`, from the eigenvalues of the covariance: some updates reach the bound. Where
+      the covariance itself is approximate, so are they.
 
     Parameters
     ----------
@@ -132,32 +135,66 @@ def constants(design: Design, *, importance: ArrayLike | None = None) -> Constan
             )
         return _normalised(own.gamma, own.alpha, p, BOUND)
     if own is not None and known:
-        shape = own.gamma
+        shapes = [own.gamma]
     else:
-        shape = design.variance() + max(0.0, covariance_ratio(design)) * p**2
-    scale, b = _smallest(design.covariance(), shape, p)
-    return _normalised(scale * shape, b, p, TIGHT)
+        shapes = [design.variance() + max(0.0, covariance_ratio(design)) * p**2, p]
+    covariance = design.covariance()
+    best = min((_best(covariance, shape, p) for shape in shapes), key=lambda pair: pair.cost)
+    how = TIGHT if design.second_moments == EXACT else APPROXIMATE
+    return _normalised(best.gamma, best.b, p, how)
 
 
-def _smallest(covariance: Floats, shape: Floats, p: Floats) -> tuple[float, float]:
-    """The smallest s with Cov <= s diag(shape), and the largest B that fits below it."""
+class _Pair(NamedTuple):
+    """A shape of gamma, scaled, and the largest B that fits below it."""
+
+    gamma: Floats
+    b: float
+
+    @property
+    def cost(self) -> float:
+        """The mean of `Constants.unlike` and `Constants.alike`."""
+        return float(self.gamma.sum()) - self.b / 2.0
+
+
+def _best(covariance: Floats, shape: Floats, p: Floats) -> _Pair:
+    """Of all s and B with Cov <= s diag(shape) - B p p', those of the smallest cost.
+
+    With K = G^(-1/2) Cov G^(-1/2), G = diag(shape), and q = G^(-1/2) p, the largest B for an s
+    above all eigenvalues of K is 1 / (q' (s - K)^-1 q): increasing in s, and concave.
+    """
     some = shape > TOLERANCE * shape.max(initial=0.0)
     if not np.any(some):
-        return 0.0, 0.0
-    root = np.sqrt(shape[some])
+        return _Pair(0.0 * shape, 0.0)
+    root, q = np.sqrt(shape[some]), p[some] / np.sqrt(shape[some])
     values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)] / np.outer(root, root))
-    largest = float(values[-1])
-    if largest <= 0:
-        return 0.0, 0.0
-    if np.any(p[~some] > 0):  # B p p' would reach beyond what gamma covers
-        return largest, 0.0
-    q = p[some] / root
+    largest = max(0.0, float(values[-1]))
+    if largest == 0 or np.any(p[~some] > 0):  # B p p' would reach beyond what gamma covers
+        return _Pair(largest * shape, 0.0)
     shares = (vectors.T @ q) ** 2
-    room = largest - values
-    top = room <= TOLERANCE * largest
-    if np.any(shares[top] > TOLERANCE**2 * float(q @ q)):
-        return largest, 0.0
-    return largest, 1.0 / float((shares[~top] / room[~top]).sum())
+    top = values >= largest * (1.0 - TOLERANCE)
+    held = float(shares[top].sum()) > TOLERANCE**2 * float(q @ q)  # p is in the way: B(largest) = 0
+    shares[top] = shares[top] if held else 0.0
+    if held and 2.0 * float(shape.sum()) * float(shares[top].sum()) >= 1.0:
+        return _Pair(largest * shape, 0.0)
+
+    def inverse(s: float, power: int) -> float:
+        """Q' (s - K)^-power q."""
+        some = shares > 0
+        return float((shares[some] / (s - values[some]) ** power).sum())
+
+    def rising(s: float) -> bool:
+        """Whether a larger s costs more than its B is worth."""
+        return float(shape.sum()) > inverse(s, 2) / inverse(s, 1) ** 2 / 2.0
+
+    low = largest * (1.0 + (TOLERANCE if held else 0.0))
+    if not rising(low):
+        high = 2.0 * largest
+        while not rising(high):
+            high *= 2.0
+        for _ in range(100):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if rising(middle) else (middle, high)
+    return _Pair(low * shape, 1.0 / inverse(low, 1))
 
 
 def _normalised(gamma: Floats, b: float, p: Floats, how: str) -> Constants:
