@@ -41,6 +41,10 @@ def test_a_table_a_choice_and_a_command(tmp_path: Path) -> None:
     assert len((folder / "tuning.csv").read_text().splitlines()) == 1 + 2 + 4
     settings = json.loads((folder / "settings.json").read_text())
     assert settings["problem"]["validation"] == 0.2
+    told = run(app(), ["report", str(folder)]).output
+    assert "Measured on validation data (20 % of every client's training" in " ".join(told.split())
+    page = (folder / "report.html").read_text()
+    assert "in place of the test set, which was not looked at" in page
     assert settings["seeds"] == [1000, 1001]  # others than those that are judged
 
 

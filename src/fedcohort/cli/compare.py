@@ -9,7 +9,7 @@ import typer
 
 from fedcohort.algorithms import ALGORITHMS
 from fedcohort.cli.experiment import dated, understood
-from fedcohort.cli.running import CrossingOption, check_options, part_option, run
+from fedcohort.cli.running import CrossingOption, RayOption, check_options, part_option, run
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
@@ -28,7 +28,8 @@ def compare(
         list[str],
         typer.Argument(
             help="Schemes, with settings as in pow-d:d=6,m=3; or a file, as in ./mine.py:m=3; "
-            "with an algorithm, optimiser or aggregator of its own, as in md+fedprox:mu=0.1."
+            "with an algorithm, optimiser, aggregator or local work of its own, as in "
+            "md+fedprox:mu=0.1 or md+work:lr=0.5."
         ),
     ],
     data: Annotated[str, part_option("Data set", DATA_SETS), DATA_SETS] = "digits",
@@ -133,13 +134,7 @@ def compare(
         Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="Run on the nodes of a Ray cluster: auto, host:port, or local for one that is "
-            "started here."
-        ),
-    ] = None,
+    ray: RayOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
     server: Annotated[str | None, typer.Option(hidden=True)] = None,
     estimator: Annotated[str | None, typer.Option(hidden=True)] = None,

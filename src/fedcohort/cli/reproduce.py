@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.cli.running import check_options, command_line
+from fedcohort.cli.running import RayOption, check_options, command_line
 from fedcohort.core.errors import BadInput, FedcohortError, brief
 from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
@@ -52,6 +52,7 @@ def reproduce(
         typer.Option("--out", "-o", help="Folder, which is resumed; reproduced/NAME-SCALE."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    ray: RayOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Every recipe; one that fails does not stop the others.")
     ] = False,
@@ -75,7 +76,7 @@ def reproduce(
     )
     if jobs == 0:
         raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
-    asked = _Asked(scale, seed, seeds, partitions, jobs)
+    asked = _Asked(scale, seed, seeds, partitions, jobs, ray)
     if name is not None:
         if everything or paper is not None:
             raise BadInput("Give the name of a recipe, or --all (with --paper), not both.")
@@ -95,6 +96,7 @@ class _Asked:
     seeds: int | None
     partitions: int | None
     jobs: int
+    ray: str | None
 
     def run(self, chosen: Recipe, folder: Path) -> tuple[dict[str, Any], list[Path]]:
         """What was found, in plain values, and what was written."""
@@ -112,6 +114,7 @@ class _Asked:
             seeds=self.seeds,
             partitions=self.partitions,
             jobs=self.jobs,
+            ray=self.ray,
             tell=lambda text: print(f"  {text}", file=sys.stderr),
         )
         if run.scale.changed:

@@ -46,6 +46,15 @@ CrossingOption: TypeAlias = Annotated[
 ]
 
 
+RayOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Run on the nodes of a Ray cluster: auto, host:port, or local for one that is "
+        "started here."
+    ),
+]
+
+
 def command_line() -> str:
     """What was typed, to be repeated."""
     return shlex.join(["fedcohort", *sys.argv[1:]])

@@ -15,6 +15,7 @@ from fedcohort.report.format import amount, byte_count, counted, duration, p_is,
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
 from fedcohort.simulation.comparison import SHORTER, STATE
+from fedcohort.simulation.runfolder import VALIDATION
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -83,6 +84,17 @@ def beside(comparison: Comparison) -> str:
     return (
         "Runs on Flower stand beside simulated ones, for clients, model size, rounds and server "
         "agree; whether the clients held the same data and trained alike the server cannot know."
+    )
+
+
+def validated(comparison: Comparison) -> str:
+    """That accuracies are not those of the test set, where settings were being chosen."""
+    share = comparison.settings.get(VALIDATION)
+    if share is None:
+        return ""
+    return (
+        f"Measured on validation data ({100 * share:g} % of every client's training samples) in "
+        "place of the test set, which was not looked at."
     )
 
 

@@ -13,7 +13,16 @@ from fedcohort.report.combine import parts
 from fedcohort.report.facts import summary, target_of
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
 from fedcohort.report.measures import MEASURED_HERE, measured
-from fedcohort.report.prose import apart, beside, chance, hardened, headline, how_far, lacking
+from fedcohort.report.prose import (
+    apart,
+    beside,
+    chance,
+    hardened,
+    headline,
+    how_far,
+    lacking,
+    validated,
+)
 from fedcohort.report.table import fit_table
 
 if TYPE_CHECKING:
@@ -54,7 +63,7 @@ def print_summary(
         out.print(table)
         left_out |= dict.fromkeys(dropped)
         far = f"{how_far(part)}." if how_far(part) else ""
-        notes = (lacking(part), far, beside(part), hardened(part))
+        notes = (lacking(part), far, beside(part), validated(part), hardened(part))
         said = (headline(part, rows), chance(part, rows), *notes)
         _say(out, " ".join(filter(None, said)))
     if left_out:

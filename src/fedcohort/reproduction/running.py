@@ -43,6 +43,7 @@ class Run:
     folder: Path
     seed: int = 0
     jobs: int = -1
+    ray: str | None = None
     tell: Tell = lambda text: None
 
     @classmethod
@@ -102,6 +103,7 @@ class Run:
             partitions=partitions,
             folder=place,
             jobs=self.jobs,
+            ray=self.ray,
             work=cell.work,
             settings={"recipe": self.recipe.name},
             **cell.options,

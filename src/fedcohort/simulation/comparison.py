@@ -201,7 +201,8 @@ def compare(
     schemes
         Names or schemes, or a mapping from label to either. A local algorithm, an optimiser or
         an aggregator of its own is joined by a plus: ``"md+scaffold"``,
-        ``"uniform+adam:eta_g=0.01"``, or `Arm`.
+        ``"uniform+adam:eta_g=0.01"``, or `Arm`; so are settings of local work:
+        ``"md+work:lr=0.5"``.
     seeds
         How many (0, 1, ...), or which.
     partitions

@@ -27,6 +27,8 @@ DIVISIONS = "fingerprints"
 CODE = "code"
 PARTITIONS = "partitions"
 CROSSING = "crossing"
+VALIDATION = "validation"
+"""The setting that tells which share of its samples every client set aside as the test set."""
 MAY_DIFFER = {"schemes", "seeds", PARTITIONS, "command", "target", CROSSING, CODE, DIVISIONS}
 """Schemes, seeds and partitions may be added; command, target and crossing decide no run."""
 

@@ -25,6 +25,7 @@ from fedcohort.simulation.grid import (
     some_of,
 )
 from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.simulation.trials import BY, Trial, Tuning
 from fedcohort.simulation.workers import Unit
 from fedcohort.trace import Trace
@@ -127,6 +128,7 @@ class Search:
         if is_whole(seeds):
             seeds = range(FIRST_SEED, FIRST_SEED + seeds)  # type: ignore[operator]
         lost: list[Unit] = []
+        told = {**(options.pop("settings", None) or {}), VALIDATION: self.validation}
         comparison = compare(
             _validated(self.problem, self.validation),
             {name: arm for name, (_, _, arm) in self.tries.items()},
@@ -134,6 +136,7 @@ class Search:
             seeds=seeds,
             folder=folder,
             diverged=lambda unit, _: lost.append(unit),
+            settings=told,
             **options,
             **self.common,
         )

@@ -32,7 +32,8 @@ class Result(Panel):
             said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
             cards = "".join(card(item) for item in prose.cards(part, table, shown.target))
             out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
-            told = (escape(prose.beside(part)), escape(prose.hardened(part)))
+            besides = (prose.beside(part), prose.validated(part), prose.hardened(part))
+            told = (escape(text) for text in besides)
             notes = filter(None, (chance, escape(prose.lacking(part)), _not_over(part), *told))
             out += f'<p class="lead">{" ".join(notes)}</p>'
             out += f'<dl class="cards">{cards}</dl>'
