@@ -27,16 +27,15 @@ from fedcohort.core import Cohort, Scheme
 
 @dataclass(frozen=True)
 class Noting(Scheme):
-    """Chooses everybody, slowly, and notes when a run begins."""
+    """Chooses everybody, slowly, and notes on which node every round is."""
 
     name: ClassVar[str] = "noting"
     note: str = ""
     weight: float = 1.0
 
     def select(self, state, federation, context, rng):
-        if context.round == 0:
-            with open(self.note, "a") as file:
-                file.write(f"{os.getpid()}\\n")
+        with open(self.note, "a") as file:
+            file.write(f"{os.environ.get('PLAY_NODE', 'first')} {context.round}\\n")
         time.sleep(0.1)
         return Cohort.of(range(len(federation)), federation.importance * self.weight)
         yield
@@ -69,13 +68,19 @@ def two_nodes() -> tuple[Cluster, Any]:
         cluster = Cluster()
         try:
             cluster.add_node(num_cpus=1, include_dashboard=False, wait=False)
-            node = cluster.add_node(num_cpus=1, wait=False)
+            node = cluster.add_node(num_cpus=1, env_vars={"PLAY_NODE": "second"}, wait=False)
             cluster.wait_for_nodes(timeout=60)
         except Exception:
             cluster.shutdown()
         else:
             return cluster, node
     sys.exit("Ray did not start.")
+
+
+def in_the_middle(notes: Path, node: str) -> bool:
+    """Whether a node is in a round that is neither among the first nor among the last."""
+    rounds = [line.split()[1] for line in notes.read_text().splitlines() if line.startswith(node)]
+    return bool(rounds) and rounds[-1] in {"3", "4", "5"}
 
 
 def main(folder: Path) -> dict[str, Any]:
@@ -86,13 +91,14 @@ def main(folder: Path) -> dict[str, Any]:
 
     def kill(done: int, total: int, trace: Any) -> None:
         if done == 2:
-            time.sleep(0.5)  # both nodes have begun the next run
+            while not in_the_middle(notes, "second"):
+                time.sleep(0.02)
             cluster.remove_node(node, allow_graceful=False)
 
     found: dict[str, Any] = {}
     there = {"ray": cluster.address, "folder": folder / "runs"}
     on_ray = compare(PROBLEM, arms, **OPTIONS, **there, finished=kill)
-    found["begun"] = len(notes.read_text().splitlines())
+    found["begun"] = sum(line.endswith(" 0") for line in notes.read_text().splitlines())
     found["files"] = len(list((folder / "runs").glob("*.npz")))
     before = [path.stat().st_mtime_ns for path in sorted((folder / "runs").glob("*.npz"))]
     compare(PROBLEM, arms, **OPTIONS, **there)
