@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Problem, simulate
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.harness.paths import every_path
+from fedcohort.core.paths import every_path
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic
 from fedcohort.learning.validation import hold_out, systematic
 
