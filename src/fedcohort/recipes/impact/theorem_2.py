@@ -56,7 +56,7 @@ THEOREM_2 = Recipe(
     compute=compute,
     scales={
         "quick": Scale(numbers={"rounds": 100, "runs": 3}, changed="100 rounds."),
-        "standard": Scale(seeds=5, numbers={"rounds": 1000, "runs": 20}),
+        "standard": Scale(seeds=5, numbers={"rounds": 500, "runs": 5}),
         "full": Scale(seeds=20, numbers={"rounds": 1000, "runs": 20}),
     },
     claims=(
