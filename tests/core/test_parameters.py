@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.core import Flag, Labels, Maybe, OneOf, Real, Whole
 from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Checked, Constraint, constraints
+from fedcohort.core.parameters import Checked, Constraint, Numbers, constraints
 
 CONSTRAINTS: list[tuple[Constraint, list[Any], str]] = [
     (Whole(1), [1, 10**30, np.int32(4)], "an int of at least 1"),
@@ -20,6 +20,7 @@ CONSTRAINTS: list[tuple[Constraint, list[Any], str]] = [
     (OneOf(("a", "b")), ["a", "b"], "one of 'a', 'b'"),
     (Flag(), [True, False], "True or False"),
     (Labels(), [(), (0, 1, 2)], "a tuple of one int of at least 0 per client"),
+    (Numbers(), [(), (0, 0.5)], "a tuple of one number of at least 0 per client"),
     (Maybe(Whole(1)), [None, 3], "an int of at least 1 or None"),
 ]
 
