@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from fedcohort import LocalWork, scheme, simulate
-from fedcohort.recipes.power_of_choice import SETTINGS
+from fedcohort.recipes.thesis._federations import SETTINGS
 from fedcohort.schemes._groups import Grouping, Groups
 from fedcohort.simulation import Devices
 from fedcohort.simulation.problem import Problem

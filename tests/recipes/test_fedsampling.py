@@ -1,51 +1,32 @@
-"""The recipes of FedSampling in small: what they compute, and verdicts that can fail."""
+"""The recipes of FedSampling in small: what they compare, and what they compute."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from fedcohort import data
-from fedcohort.core.errors import BadParameter
-from fedcohort.recipes import _fedsampling_runs as fedsampling_runs
-from fedcohort.recipes import fedsampling, recipes
-from fedcohort.recipes._fedsampling_runs import (
-    Setting,
-    Table,
-    UniformAverage,
-    alike,
-    below,
-    jumps,
-    level,
-    long_tail,
-    methods,
-    naive,
-)
-from fedcohort.simulation import LocalWork, simulate
+from fedcohort import Problem
+from fedcohort.recipes import Judged, Run, Scale, recipe
+from fedcohort.recipes.fedsampling import figure_6
+from fedcohort.recipes.fedsampling._runs import Setting, UniformAverage, methods, naive
+from fedcohort.simulation.arms import Arm
 from fedcohort.testing import check_scheme
 
-SMALL = Setting(clients=40, samples=60, rounds=8, lr=1.0, every=2, threshold=100)
-
-
-@pytest.fixture(autouse=True)
-def digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digits stand in for the news, which not everybody has."""
-    monkeypatch.setattr(fedsampling_runs, "_news", lambda: data.load("digits"))
-
-
-def test_recipes_are_discovered() -> None:
-    assert {f"fedsampling-fig{i}" for i in (3, 4, 5, 6)} <= set(recipes())
+SMALL = Setting(samples=60, threshold=100)
+DIGITS = {"data": "digits", "partition": "lognormal-sizes:n=40,sigma=1.0"}
+"""They stand in for the news, which not everybody has."""
 
 
 def test_methods_see_the_same_number_of_samples() -> None:
-    task = long_tail(SMALL, 1.0, seed=0)
-    runs = methods(SMALL, task)
-    assert len(runs) == 5 + 8
+    task = Problem(DIGITS["data"], DIGITS["partition"]).task()
+    arms = methods(SMALL, task)
+    assert len(arms) == 4 + 8
     total, mean = float(task.sizes.sum()), float(task.sizes.mean())
-    uniform = runs["FedAvg, uniform"](0)
-    assert uniform.distinct.tolist() == [round(60 / mean)] * 8
+    uniform = arms["FedAvg, uniform"]
+    assert isinstance(uniform, Arm)
+    assert uniform.scheme == UniformAverage(round(60 / mean))
     fixed = naive(SMALL, task.sizes)
     assert fixed.rate * total == pytest.approx(60)
     expected = sum(1 - (1 - fixed.rate) ** int(n) for n in task.sizes) / 40
@@ -57,56 +38,21 @@ def test_uniform_average_is_a_sound_scheme() -> None:
     assert failed == []
 
 
-def test_level_and_jumps_by_hand() -> None:
-    task = long_tail(SMALL, 1.0, seed=0)
-    work = LocalWork(steps=1, batch=None, lr=1.0)
-    trace = simulate(task, "full", rounds=8, work=work, evaluate_every=2)
-    seen = trace.accuracy[1::2]
-    assert level(trace) == seen[-1]
-    assert jumps(trace) == pytest.approx(abs(seen[3] - seen[2]))
-
-
-def test_verdicts_hold_and_fail() -> None:
-    table = Table.of({"a": [0.90, 0.91], "b": [0.905, 0.914], "c": [0.93, 0.935]})
-    assert alike(table, "a", "b", "").holds
-    assert not alike(table, "a", "c", "").holds
-    assert below(table, "a", "c", "").holds
-    assert not below(table, "c", "a", "").holds
-    assert not below(table, "a", "b", "").holds  # by too little
-    assert "-2.8 points (-3.0 to -2.5)" in below(table, "a", "c", "").found
-    assert table.columns["mean"].tolist() == pytest.approx([0.905, 0.9095, 0.9325])
-
-
 def test_the_printed_setting_is_not_usable() -> None:
-    verdict = fedsampling.published_setting()
-    assert not verdict.holds
-    assert "278% of N" in verdict.found
+    found = figure_6.published(Scale(), 0).samples
+    assert not found["standard error of N~ below 25 % of N"]
+    assert found["standard error / N"] == pytest.approx(2.78, abs=0.005)
+    assert found["the same by levels"] < 0.25
 
 
-@pytest.mark.parametrize("figure", [fedsampling.figure_3, fedsampling.figure_4])
-def test_a_figure_in_small(
-    figure: object, monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.setattr(fedsampling, "Setting", lambda **_: SMALL)
-    monkeypatch.setattr(fedsampling, "SIGMAS", (0.5, 1.0))
-    outcome = figure(0, 1)  # type: ignore[operator]
-    assert len(outcome.verdicts) >= 5
-    assert np.isfinite(outcome.columns["mean"]).all()
-    places = outcome.write(tmp_path, "figure")
-    assert all(place.stat().st_size > 0 for place in places)
-
-
-def test_figure_6_in_small(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(fedsampling, "Setting", lambda **_: replace(SMALL, rounds=2))
-    monkeypatch.setattr(fedsampling, "published_setting", lambda: alike(
-        Table.of({"a": [1.0], "b": [1.0]}), "a", "b", ""))  # fmt: skip
-    outcome = fedsampling.figure_6(0, 1)
-    by_name = dict(zip(outcome.columns["what"], outcome.columns["relative error"], strict=True))
-    assert by_name["paper, eps=3, M=1000"] > 5 * by_name["levels, eps=3, M=1000"]
-    assert outcome.write(tmp_path, "figure")
-
-
-@pytest.mark.parametrize("seeds", [0, 1.5, "many"])
-def test_bad_repetitions(seeds: object) -> None:
-    with pytest.raises(BadParameter, match="seeds"):
-        fedsampling.figure_3(0, seeds)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["fedsampling-fig3", "fedsampling-fig4"])
+def test_a_figure_in_small(name: str, tmp_path: Path) -> None:
+    one = recipe(name)
+    scale = Scale(partitions=2, rounds=4, only=(one.cells[-1].name,), change={"problem": DIGITS})
+    judged = Judged.of(Run.of(replace(one, scales={"quick": scale}), "quick", tmp_path, jobs=1)())
+    units = {(finding.units, finding.unit) for finding in judged.findings}
+    assert (2, "partition") in units
+    left_out = [f.found for f in judged.findings if f.units == 0]
+    assert all("is not run at the scale 'quick'" in text for text in left_out)
+    assert len(left_out) == (6 if name == "fedsampling-fig4" else 0)
+    assert all(place.stat().st_size for place in judged.write(tmp_path))

@@ -56,13 +56,13 @@ class Fake:
 
 
 def results(*, partitions: int = 1, **arms: Sequence[float]) -> Results:
-    recipe: Any = SimpleNamespace(name="fake")
+    recipe: Any = SimpleNamespace(name="fake", cells=())
     cell: Any = (Fake(arms, partitions),)
     return Results(recipe, Scale(), runs={"cell": cell})
 
 
 def computed(**samples: Any) -> Results:
-    recipe: Any = SimpleNamespace(name="fake")
+    recipe: Any = SimpleNamespace(name="fake", cells=())
     return Results(recipe, Scale(), computed={0: Computed(samples=samples)})
 
 
@@ -144,7 +144,7 @@ def test_the_unit_is_the_partition_where_there_are_several():
 
 
 def test_seeds_and_partitions_are_not_mixed():
-    recipe: Any = SimpleNamespace(name="fake")
+    recipe: Any = SimpleNamespace(name="fake", cells=())
     runs: Any = {"one": (Fake({"a": [1.0, 2.0]}),), "two": (Fake({"a": [1.0, 2.0]}, 2),)}
     mixed = Results(recipe, Scale(), runs=runs)
     with pytest.raises(BadInput, match="must not mix partitions with seeds"):

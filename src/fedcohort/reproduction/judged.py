@@ -15,7 +15,7 @@ from fedcohort.reproduction.drawing import Curves, write_figure
 from fedcohort.reproduction.judges import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
 from fedcohort.reproduction.measures import Measure, measure, word
 from fedcohort.reproduction.recipe import Claim
-from fedcohort.reproduction.results import Results
+from fedcohort.reproduction.results import NotRun, Results
 
 EXIT = {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
 """What the command ends with."""
@@ -32,7 +32,7 @@ class Judged:
     @classmethod
     def of(cls, results: Results, seconds: float = 0.0) -> Judged:
         """Judge every claim of a recipe."""
-        found = tuple(claim.judge.judge(results) for claim in results.recipe.claims)
+        found = tuple(_finding(claim, results) for claim in results.recipe.claims)
         return cls(results, found, seconds)
 
     @property
@@ -120,6 +120,13 @@ class Judged:
                 x, rows = panel.rows(self.results, arm)
                 for at, column in zip(x, rows.T, strict=True):
                     yield [panel.of, panel.cell or "", arm, int(at), column.mean(), column.std()]
+
+
+def _finding(claim: Claim, results: Results) -> Finding:
+    try:
+        return claim.judge.judge(results)
+    except NotRun as error:
+        return Finding(UNDECIDED, str(error))
 
 
 def overall(verdicts: Sequence[str]) -> str:

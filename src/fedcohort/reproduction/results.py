@@ -22,6 +22,10 @@ COMPUTED = "computed"
 """The measure whose arms are the samples of a computed recipe."""
 
 
+class NotRun(BadInput):
+    """A claim is about a cell that this scale leaves out."""
+
+
 @dataclass(frozen=True)
 class Values:
     """One number per unit: per partition where there are several, otherwise per seed.
@@ -78,6 +82,8 @@ class Results:
                 )
             return next(iter(self.runs.values()))
         if name not in self.runs:
+            if any(cell.name == name for cell in self.recipe.cells):
+                raise NotRun(f"'{name}' is not run at the scale '{self.scale_name}'.")
             raise UnknownName("cell", name, self.runs)
         return self.runs[name]
 
