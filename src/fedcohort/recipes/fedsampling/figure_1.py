@@ -1,0 +1,83 @@
+"""Figure 1: how often a sample takes part, and how much it counts, under three ways to choose."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.types import Array
+from fedcohort.recipes.fedsampling import PAPER
+from fedcohort.reproduction import Claim, Columns, Computed, Every, Exact, Holds, Recipe, Scale
+
+SIZES = (1, 2, 3, 6)
+"""Samples of four clients; one client, or as many samples as one has on average, take part."""
+WAYS = ("uniform clients", "weighted clients", "FedSampling")
+
+
+def exploitation(sizes: tuple[int, ...]) -> dict[str, list[tuple[Fraction, Fraction]]]:
+    """By way: for a sample of every client its chance, and its expected share of the step."""
+    n, total = len(sizes), sum(sizes)
+    every = Fraction(1, total)
+    mean = Fraction(total, n)
+    return {
+        "uniform clients": [(Fraction(1, n), Fraction(1, n * size)) for size in sizes],
+        "weighted clients": [(Fraction(size, total), every) for size in sizes],
+        "FedSampling": [(mean / total, every) for _ in sizes],
+    }
+
+
+def compute(scale: Scale, seed: int) -> Computed:
+    """Chances and shares, and how unequal they are."""
+    columns: dict[str, Array] = {"size": np.array(SIZES)}
+    samples: dict[str, Any] = {}
+    for way, rows in exploitation(SIZES).items():
+        for what, values in zip(("chance", "share"), zip(*rows, strict=True), strict=True):
+            columns[f"{way}: {what}"] = np.array([float(value) for value in values])
+            samples[f"{way}: largest over smallest {what}"] = float(max(values) / min(values))
+    for way in WAYS:
+        samples[f"{way} is even"] = all(
+            samples[f"{way}: largest over smallest {what}"] == 1 for what in ("chance", "share")
+        )
+    return Computed(columns, samples)
+
+
+FIGURE_1 = Recipe(
+    "fedsampling-fig1",
+    "How often a sample takes part, and how much it counts",
+    PAPER,
+    where="Figure 1",
+    compute=compute,
+    scales={"quick": Scale(), "standard": Scale(), "full": Scale()},
+    claims=(
+        Claim(
+            "uniform sampling of clients exploits data unevenly",
+            "a drawing of chances",
+            Exact("uniform clients: largest over smallest share", 6, 0),
+        ),
+        Claim(
+            "so does weighted sampling of clients",
+            "a drawing of chances; in expectation every sample counts alike",
+            Every(
+                Exact("weighted clients: largest over smallest chance", 6, 0),
+                Exact("weighted clients: largest over smallest share", 1, 0),
+            ),
+        ),
+        Claim(
+            "FedSampling exploits data evenly",
+            "a drawing of chances",
+            Holds("FedSampling is even"),
+        ),
+    ),
+    panels=tuple(
+        Columns("size", {f"{way}: {what}": way for way in WAYS}, "samples of the client", label)
+        for what, label in (("chance", "chance of a sample"), ("share", "its expected share"))
+    ),
+    shows="A toy example with the chances of samples under uniform and weighted sampling of "
+    "clients and under FedSampling: only the last are all equal.",
+    notes=(
+        "The paper's drawing has chances only. Under weighted sampling the chance of a sample "
+        "grows with its client, its expected share of the step does not: the scheme is unbiased.",
+    ),
+)
