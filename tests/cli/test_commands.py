@@ -54,6 +54,17 @@ def test_schemes_of_one() -> None:
         assert words in out
 
 
+def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
+    """A uniform choice and the plain average, by one command."""
+    assert "one of 'plain', 'normalised', 'equal'" in fedcohort("schemes", "fedavg").stdout
+    words = ("compare", "fedavg:weights=equal", "-m", "3", "-T", "2", "--seeds", "1", "-o")
+    done = fedcohort(*words, str(tmp_path / "run"), "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    (trace,) = Comparison.load(tmp_path / "run").traces
+    assert trace.distinct.tolist() == [3, 3]
+    assert trace.cohort_weights.tolist() == [1 / 3] * 6
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

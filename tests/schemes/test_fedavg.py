@@ -9,7 +9,7 @@ import pytest
 from fedcohort import Claim, Federation, Selector, scheme
 from fedcohort.core.errors import CheckFailed
 from fedcohort.harness.trial import Trial
-from fedcohort.testing import run_check
+from fedcohort.testing import check_scheme, run_check
 from fedcohort.testing.claims import check_unbiased
 from fedcohort.theory.moments import enumerated_moments
 
@@ -70,3 +70,20 @@ def test_claims_and_law_follow_the_weights() -> None:
     assert NORMALISED.law(federation) is None
     assert run_check("sums-to-one", NORMALISED).outcome == "ok"
     assert run_check("exactly-m", NORMALISED).outcome == "ok"
+
+
+def test_equal_weights_average_over_clients_whatever_their_sizes() -> None:
+    chooser = scheme("fedavg:m=2,weights=equal")
+    federation = Federation.from_sizes(SIZES)
+    trial = Trial.of(chooser, federation, None)
+    law = trial.law(trial.start())
+    assert law is not None
+    means = enumerated_moments(law, len(SIZES)).mean
+    assert list(means) == pytest.approx([1 / 3] * 3, rel=1e-12)
+    for seed in range(10):
+        chosen = Selector(chooser, federation, seed).select()
+        plain = Selector(scheme("fedavg:m=2"), federation, seed).select()
+        assert np.array_equal(chosen.clients, plain.clients)
+        assert chosen.weights.tolist() == [0.5, 0.5]
+    assert chooser.claims == {Claim.EXACTLY_M, Claim.SUMS_TO_ONE}
+    assert [each for each in check_scheme(chooser) if not each.passed] == []

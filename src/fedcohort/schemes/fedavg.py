@@ -25,7 +25,7 @@ from fedcohort.maths.draws import distinct
 
 @dataclass(frozen=True)
 class FedAvg(Scheme[NoState]):
-    """m clients uniformly without replacement, weighed by their sizes in one of two ways.
+    """m clients uniformly without replacement, weighed in one of three ways.
 
     ``"plain"``, as published: averaging the models of *all* clients, of which only m moved, is
     the step ``theta += sum_{i in S} p_i delta_i``: weights p_i that sum to less than 1. The
@@ -37,6 +37,10 @@ class FedAvg(Scheme[NoState]):
     less than their share, small ones for more. Sizes 3, 2, 1 and m = 2 give the expected weights
     9/20, 16/45, 7/36 instead of 1/2, 1/3, 1/6. With equal sizes there is no bias.
 
+    ``"equal"``, the average of the chosen, each counting 1/m whatever its size: FedAvg as Qi et
+    al. run it beside FedSampling (IJCAI 2023). A client's expected weight is 1/n: what is learnt
+    is the mean over clients, not over samples.
+
     `uniform` is the same choice with weights that are unbiased, `md` another choice with weights
     that are unbiased and sum to 1.
 
@@ -45,19 +49,20 @@ class FedAvg(Scheme[NoState]):
     m
         How many clients; ``"all"`` for every one.
     weights
-        ``"plain"`` or ``"normalised"``.
+        ``"plain"``, ``"normalised"`` or ``"equal"``.
 
     >>> from fedcohort import Federation, Selector, scheme
-    >>> federation = Federation.from_sizes([1] * 4)
-    >>> for weights in ("plain", "normalised"):
+    >>> federation = Federation.from_sizes([6, 2, 2])
+    >>> for weights in ("plain", "normalised", "equal"):
     ...     chooser = scheme("fedavg", m=2, weights=weights)
-    ...     print(Selector(chooser, federation, seed=0).select().weights)
-    [0.25 0.25]
+    ...     print(Selector(chooser, federation, seed=1).select().weights)
+    [0.6 0.2]
+    [0.75 0.25]
     [0.5 0.5]
     """
 
     m: Annotated[int | str, Whole(1, words=("all",))] = 10
-    weights: Annotated[str, OneOf(("plain", "normalised"))] = "plain"
+    weights: Annotated[str, OneOf(("plain", "normalised", "equal"))] = "plain"
 
     name: ClassVar[str] = "fedavg"
     paper: ClassVar[Citation] = Citation(
@@ -77,8 +82,8 @@ class FedAvg(Scheme[NoState]):
     )
 
     def law(self, federation: Federation) -> Simple | None:
-        if self.weights == "normalised":
-            return None  # what a client weighs depends on the others: not a value per draw
+        if self.weights != "plain":
+            return None  # what a client weighs depends on the others, or not on its importance
         m = cohort_size(self.m, federation, self.name)
         return Simple(federation.shares, m, compensated=False)
 
@@ -90,5 +95,7 @@ class FedAvg(Scheme[NoState]):
             return law
         there = federation.present
         chosen = there[distinct(rng, len(there), cohort_size(self.m, federation, self.name))]
+        if self.weights == "equal":
+            return Cohort.equal(chosen)
         shares = federation.importance[chosen]
         return Cohort.of(chosen, shares / shares.sum())
