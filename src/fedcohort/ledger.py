@@ -68,6 +68,8 @@ class Ledger:
         Size of an update as sent up; by default that of the model.
     with_model
         What a local algorithm sends down beside every copy of the model.
+    number_bytes
+        What each number of an algorithm's vectors and payloads weighs: they travel as the model.
 
     A client downloads the model of a round once, be it for a question or for training.
     """
@@ -75,6 +77,7 @@ class Ledger:
     model_bytes: int = 0
     update_bytes: int | None = None
     with_model: int = 0
+    number_bytes: int = 4
     entries: list[Entry] = field(default_factory=list)
     _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
 

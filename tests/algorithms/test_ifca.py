@@ -140,8 +140,8 @@ def test_k_models_go_down_and_one_goes_up() -> None:
     more = simulate(task, "md:m=4", rounds=3, work=WORK, algorithm=f"ifca:k={k}")
     for number in range(3):
         clients = len(plain.cohort(number))
-        assert more.bytes_down[number] == clients * (4 + (k - 1) * 8) * D
-        assert more.bytes_up[number] == clients * (4 * D + 8)
+        assert more.bytes_down[number] == clients * k * 4 * D
+        assert more.bytes_up[number] == clients * 4 * (D + 1)
     assert more.disclosures[-1].discloses.endswith("'ifca' made of the local data, one number")
 
 

@@ -195,10 +195,10 @@ def test_vectors_of_an_algorithm_are_booked() -> None:
             one, other = len(plain.cohort(round)), len(more.cohort(round))
             asked = (7, 7) if extra else (one, other)  # who is asked for a norm has the model
             small = asked[0] * 4 * d + extra * 7 * 16
-            large = asked[1] * (4 + 2 * 8) * d + extra * 7 * 16  # two vectors with each copy
+            large = asked[1] * 3 * 4 * d + extra * 7 * 16  # two vectors with each copy
             assert (plain.bytes_down[round], more.bytes_down[round]) == (small, large)
             up = plain.bytes_up[round] - one * 4 * d
-            assert more.bytes_up[round] == up + other * (4 + 2 * 8) * d
+            assert more.bytes_up[round] == up + other * 3 * 4 * d
 
 
 def broken(change: str, value: Any) -> type[Control]:

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fedcohort.core.citation import Citation
 from fedcohort.core.disclosure import Disclosure
@@ -58,6 +59,9 @@ class Payload(NamedTuple):
     """Of the vector; None for d, as the model."""
     sent: bool = True
     """Whether it goes up: not where `Algorithm.summed` finds it from the update."""
+    of: str | None = None
+    """The vector of a client whose change it is. Then the client remembers the change as it was
+    sent, rounded to the precision of the model, and a tally is the sum over the clients still."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,16 +221,20 @@ def reported(
     kept: Rows,
     updates: Array,
     steps: Ints,
+    precision: DTypeLike = np.float64,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """What `Algorithm.report` says, in 64 bits and checked for what the algorithm declares.
+    """What `Algorithm.report` says, checked for what the algorithm declares.
 
-    Clients that made no step, for want of samples, send zero and remember what they did.
+    Payloads are in the ``precision`` in which they travel; memory is in 64 bits. Clients that made
+    no step, for want of samples, send zero and remember what they did.
     """
     moved = np.flatnonzero(steps)
     some = {name: rows[moved] for name, rows in kept.items()}
     told = algorithm.report(work, server, some, updates[moved], steps[moved])
     lengths = algorithm.up(updates.shape[1])
-    payloads = {name: np.zeros((len(updates), *shape)) for name, shape in lengths.items()}
+    payloads = {
+        name: np.zeros((len(updates), *shape), precision) for name, shape in lengths.items()
+    }
     proposals = {name: np.array(kept[name]) for name in algorithm.keeps_client}
     for what, found, places in zip(
         ("payloads", "keeps_client"), told, (payloads, proposals), strict=True
@@ -243,6 +251,9 @@ def reported(
                     f"'{name}': {(len(moved), *places[name].shape[1:])}; got {np.shape(rows)}."
                 )
             places[name][moved] = rows
+    for payload in algorithm.payloads:
+        if payload.of is not None and payload.sent and payloads[payload.name].itemsize < 8:
+            proposals[payload.of] = kept[payload.of] + payloads[payload.name].astype(np.float64)
     return payloads, proposals
 
 
@@ -252,6 +263,8 @@ def weighed_by_samples(
     """Estimates times the samples that took part, where answers count per sample, as updates do."""
     roles = {payload.name: payload.role for payload in algorithm.payloads}
     return {
-        name: rows * numbers[:, None] if numbers is not None and roles[name] == "estimate" else rows
+        name: (rows * numbers[:, None]).astype(rows.dtype)
+        if numbers is not None and roles[name] == "estimate"
+        else rows
         for name, rows in payloads.items()
     }

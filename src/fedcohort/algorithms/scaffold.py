@@ -54,7 +54,7 @@ class Scaffold(Algorithm):
     )
     keeps_server: ClassVar[tuple[str, ...]] = ("c",)
     keeps_client: ClassVar[tuple[str, ...]] = ("c_i",)
-    payloads: ClassVar[tuple[Payload, ...]] = (Payload("c", "tally"),)
+    payloads: ClassVar[tuple[Payload, ...]] = (Payload("c", "tally", of="c_i"),)
 
     @property
     def needs(self) -> tuple[str, ...]:

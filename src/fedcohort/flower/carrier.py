@@ -23,7 +23,6 @@ from fedcohort.flower.exchange import Admitted, Outgoing, exchanged, received
 from fedcohort.flower.session import Session
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Train, blocks
 from fedcohort.server.gate import SPARE, Fault, Form, expected
-from fedcohort.server.rounds import vector_bytes
 from fedcohort.server.state import Selection
 
 log = logging.getLogger("flwr.fedcohort")
@@ -229,7 +228,8 @@ class FlowerCarrier(Carrier):
     def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
         session, layout = self.session, self.session.layout
-        more = vector_bytes(session.setup.algorithm.up(layout.dimension).values())
+        told = session.setup.algorithm.up(layout.dimension).values()
+        more = 8 * sum(length for (length,) in told)
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)
@@ -255,7 +255,8 @@ class FlowerCarrier(Carrier):
 
     def _wrong(self, change: Array, heard: Arrays, payloads: Arrays) -> tuple[Fault, str] | None:
         """What only a look at the model, or at the scheme, can tell."""
-        if change.size and not -self.largest <= change.min() <= change.max() <= self.largest:
+        low, high = (float(change.min()), float(change.max())) if change.size else (0.0, 0.0)
+        if not -self.largest <= low <= high <= self.largest:  # in halves, the limit is infinite
             return Fault.OUT_OF_RANGE, f"a parameter changes by more than {self.largest:g}"
         wrong = self.payloads_form.wrong(payloads)
         if wrong is None and set(heard) != set(self.listens):

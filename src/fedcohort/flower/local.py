@@ -137,8 +137,11 @@ class LocalTraining:
         self.used = rule.work
         if rule.drift is None:
             return Rule(rule.work, None)
-        exact = dict.fromkeys(self.layout.dtypes, np.dtype(np.float64))
-        return Rule(rule.work, Layout(self.layout.shapes, exact).arrays(rule.drift[0]))
+        floats = {
+            name: dtype if dtype.kind == "f" else self.layout.precision
+            for name, dtype in self.layout.dtypes.items()
+        }
+        return Rule(rule.work, Layout(self.layout.shapes, floats).arrays(rule.drift[0]))
 
     @property
     def _rows(self) -> dict[str, Array]:
@@ -173,6 +176,7 @@ class LocalTraining:
             self._rows | {name: vector[None] for name, vector in known.items()},
             update[None],
             steps,
+            self.layout.precision,
         )
         if self.memory is not None:
             proposed = {name: rows[0] for name, rows in proposals.items()}

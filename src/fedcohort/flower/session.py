@@ -30,7 +30,7 @@ from fedcohort.server import history
 from fedcohort.server.gate import Gate
 from fedcohort.server.history import History
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import Choosing, admit, vector_bytes
+from fedcohort.server.rounds import Choosing, admit
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.trace import versions
 
@@ -91,16 +91,21 @@ class Session:
             self.layout = wire.Layout.of(found)
             self.ledger.model_bytes = self.layout.nbytes
             down = len(self.setup.algorithm.vectors) * self.layout.dimension
-            self.ledger.with_model = vector_bytes([(down,)])
+            self.ledger.number_bytes = self.layout.precision.itemsize
+            self.ledger.with_model = down * self.ledger.number_bytes
         self._theta, self.sent = self.layout.flat(found).astype(np.float64), arrays
         self._name, self._flat = "", None
         if self.begun:
             self.state = replace(self.state, theta=self._theta)
 
     def vectors(self) -> dict[str, ArrayRecord]:
-        """What goes down with the model for the local algorithm."""
-        names = self.setup.algorithm.vectors
-        kept = {name: self.state.algorithm[name] for name in names}
+        """What goes down with the model for the local algorithm, as precise as the model."""
+        names, precision = self.setup.algorithm.vectors, self.layout.precision
+        most = np.finfo(precision).max  # what clients sent may add up to more
+        kept = {
+            name: np.clip(self.state.algorithm[name], -most, most).astype(precision)
+            for name in names
+        }
         return {wire.VECTORS: wire.to_record(kept)} if kept else {}
 
     @property

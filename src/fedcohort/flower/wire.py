@@ -108,6 +108,15 @@ class Layout:
             int(np.prod(shape)) * self.dtypes[name].itemsize for name, shape in self.shapes.items()
         )
 
+    @cached_property
+    def precision(self) -> np.dtype[Any]:
+        """How vectors that are as long as the model travel: as its floating numbers do.
+
+        In at least 32 bits: a sum of halves is no sum.
+        """
+        kinds = [dtype for dtype in self.dtypes.values() if dtype.kind == "f"]
+        return np.result_type(np.float32, *kinds) if kinds else np.dtype(np.float64)
+
     def flat(self, arrays: Mapping[str, Array]) -> Array:
         """(d,) the arrays end to end, in the order of the layout and in their own precision."""
         return np.concatenate([np.ravel(arrays[name]) for name in self.shapes])

@@ -285,7 +285,8 @@ def fold(
     known = observed(setup, state, cohort, Replies(cohort.clients, pile.replies()))
     latest = None if known is None else setup.scheme.latest(known)
     number = len(ledger.entries)
-    payload_bytes = vector_bytes(setup.algorithm.up(len(state.theta)).values())
+    told = setup.algorithm.up(len(state.theta)).values()
+    payload_bytes = ledger.number_bytes * sum(length for (length,) in told)
     ledger.trained(
         state.round,
         settled.sent,
@@ -333,13 +334,6 @@ def _stepped(
 
 FLOAT_BYTES = 4
 """A model travels as 32-bit floats."""
-VECTOR_BYTES = 8
-"""Vectors of a local algorithm do as 64-bit floats: a tally is to stay the sum over the clients."""
-
-
-def vector_bytes(shapes: Iterable[tuple[int]]) -> int:
-    """What vectors of a local algorithm weigh on the wire."""
-    return VECTOR_BYTES * sum(length for (length,) in shapes)
 
 
 class _Pile:

@@ -32,7 +32,7 @@ from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, block
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record, joined
-from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round, vector_bytes
+from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.simulation.availability import Availability
 from fedcohort.simulation.availability import availability as availability_by_name
@@ -263,7 +263,8 @@ class Simulation:
         self.state = State.first(self.setup, self.setup.admitted(federation_of(self.task)), theta)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
-            with_model=vector_bytes([(len(self.setup.algorithm.vectors) * len(theta),)]),
+            with_model=FLOAT_BYTES * self.task.dimension * len(self.setup.algorithm.vectors),
+            number_bytes=FLOAT_BYTES,
         )
         self.law: Design | None = None  # that the last cohort came from
         self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm

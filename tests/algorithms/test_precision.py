@@ -1,0 +1,143 @@
+"""Vectors of an algorithm travel as the model does, and a tally stays the sum over the clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.algorithms import Payload, Scaffold, algorithm
+from fedcohort.algorithms.base import reported, weighed_by_samples
+from fedcohort.learning import LocalWork
+from fedcohort.privacy import ClientPolicy
+
+pytest.importorskip("flwr")
+from fedcohort import flower
+from fedcohort.flower import wire
+from fedcohort.flower.local import Memory
+
+N, D = 6, 5
+WORK = LocalWork(steps=3, lr=0.1, batch=None)
+MINIMA = np.random.Generator(np.random.Philox(0)).standard_normal((N, D))
+
+
+class Own:
+    """Quadratics in the precision of the model, with noise."""
+
+    def __init__(self, context: Any) -> None:
+        self.number = int(context.node_config["partition-id"])
+        self.size = 10 * (self.number + 1)
+
+    def loss(self, model: Any) -> float:
+        here = np.concatenate([model["a"], model["b"]])
+        return float(np.square(here - MINIMA[self.number]).sum())
+
+    def update(self, model: Any, work: flower.Work) -> Any:
+        rule, rng = work.rule(WORK), work.rng("train")
+        here = {name: np.array(array) for name, array in model.items()}
+        for _ in range(rule.work.steps):
+            for name, part in (("a", slice(0, 2)), ("b", slice(2, D))):
+                noise = rng.standard_normal(here[name].shape).astype(here[name].dtype)
+                step = here[name] - MINIMA[self.number, part].astype(here[name].dtype) + noise
+                if rule.drift is not None:
+                    assert rule.drift[name].dtype == here[name].dtype
+                    step = step + rule.drift[name]
+                here[name] = here[name] - here[name].dtype.type(rule.work.lr) * step
+        return {name: here[name] - model[name] for name in model}
+
+
+class Weighing(flower.InProcessGrid):
+    down = up = 0
+
+    def deliver(self, message: Any) -> Any:
+        reply = super().deliver(message)
+        if message.metadata.message_type == wire.TRAIN:
+            self.down += numbers(message)
+            self.up += numbers(reply)
+        return reply
+
+
+def numbers(message: Any) -> int:
+    records = message.content.array_records.values()
+    return sum(array.numpy().nbytes for record in records for array in record.values())
+
+
+def play(folder: Path, dtype: Any, rounds: int, which: str = "scaffold") -> tuple[Any, Weighing]:
+    policy = ClientPolicy(folder=lambda context: folder / str(context.node_config["partition-id"]))
+    grid = Weighing(flower.client_app(Own, policy=policy, simulated=True), N)
+    limits = flower.Limits(population=0.2, poll=0.01)
+    strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, limits=limits, algorithm=which)
+    first = wire.to_record({"a": np.zeros(2, dtype), "b": np.zeros(D - 2, dtype)})
+    strategy.start(grid, first, num_rounds=rounds)
+    return strategy, grid
+
+
+def imbalance(strategy: Any, folder: Path) -> float:
+    """|c - sum p_i c_i| beside the largest c_i."""
+    state, own = strategy.session.state, []
+    for i in range(N):
+        memory = Memory.of(folder / str(i), "fedcohort")
+        own.append(memory.kept(Scaffold(), int(state.counted[i]), D)["c_i"])
+    gap = state.algorithm["c"] - state.federation.importance @ np.stack(own)
+    return float(np.abs(gap).max() / np.abs(own).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_tally_is_the_sum_over_the_clients_after_200_rounds(dtype: Any, tmp_path: Path) -> None:
+    strategy, _ = play(tmp_path, dtype, 200)
+    assert np.abs(strategy.session.state.algorithm["c"]).max() > 0.01
+    assert imbalance(strategy, tmp_path) <= 1e-13
+
+
+def test_memory_that_is_more_precise_than_what_was_sent_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scaffold, "payloads", (Payload("c", "tally"),))
+    strategy, _ = play(tmp_path, np.float32, 50)
+    assert 1e-10 < imbalance(strategy, tmp_path) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("which", "down", "up"),
+    [("sgd", 1, D), ("scaffold", 2, 2 * D), ("feddyn", 1, D), ("ifca:k=3", 3, D + 1)],
+)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_what_is_sent_is_booked(which: str, down: int, up: int, dtype: Any, tmp_path: Path) -> None:
+    strategy, grid = play(tmp_path, dtype, 3, which)
+    cost = strategy.ledger.by_purpose()["training"]
+    assert (cost.bytes_down, cost.bytes_up) == (grid.down, grid.up)
+    if dtype != np.float16:  # whose vectors travel in 32 bits
+        size, each = np.dtype(dtype).itemsize, cost.messages // 2
+        assert (cost.bytes_down, cost.bytes_up) == (size * D * down * each, size * up * each)
+
+
+def test_a_client_that_makes_no_step_remembers_what_it_did() -> None:
+    kept = {"c_i": np.array([[1 / 3], [1 / 3]])}
+    server, updates = {"c": np.array([0.1])}, np.array([[0.7], [0.0]])
+    payloads, proposals = reported(
+        algorithm("scaffold"), WORK, server, kept, updates, np.array([3, 0]), np.float32
+    )
+    assert payloads["c"].dtype == np.float32
+    assert proposals["c_i"].dtype == np.float64
+    assert payloads["c"][1] == 0
+    assert proposals["c_i"][1] == 1 / 3
+    assert proposals["c_i"][0] == 1 / 3 + float(payloads["c"][0, 0])
+
+
+def test_sums_over_samples_stay_in_the_precision() -> None:
+    class Mean(type(algorithm("sgd"))):  # type: ignore[misc]
+        payloads = (Payload("g", "estimate"),)
+
+    rows = weighed_by_samples(Mean(), {"g": np.ones((2, 3), np.float32)}, np.array([4, 5]))["g"]
+    assert rows.dtype == np.float32
+    assert rows[:, 0].tolist() == [4, 5]
+
+
+def test_vectors_that_leave_the_range_stay_finite(tmp_path: Path) -> None:
+    strategy, _ = play(tmp_path, np.float32, 1)
+    session = strategy.session
+    session.state.algorithm["c"][:] = 1e300
+    (record,) = session.vectors().values()
+    assert np.isfinite(wire.from_record(record)["c"]).all()
