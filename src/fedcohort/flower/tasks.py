@@ -16,7 +16,7 @@ from fedcohort.flower.work import Work
 from fedcohort.learning import Task
 from fedcohort.learning.model import cut
 from fedcohort.learning.work import LocalWork
-from fedcohort.learning.wrong_use import check_task
+from fedcohort.learning.wrong_use import check_task, check_work
 from fedcohort.simulation.clients import Coins, SimulatedClients
 
 THETA = "theta"
@@ -90,6 +90,7 @@ class TaskClient:
 def task_client(task: Task, work: LocalWork) -> Callable[[Context], TaskClient]:
     """Clients of a task: node with ``partition-id`` i is client i."""
     check_task(task, "task_client")
+    check_work(work, "task_client")
 
     def local(context: Context) -> TaskClient:
         return TaskClient(task, int(context.node_config["partition-id"]), work)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -12,10 +11,17 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Ints
+from fedcohort.learning.checks import (
+    as_array,
+    check_features,
+    check_owners,
+    held_by,
+    is_integer,
+    starts_of,
+    targets,
+)
 from fedcohort.learning.validation import hold_out
 from fedcohort.maths.draws import distinct
-
-_BLOCK = 4096  # rows that are checked at a time
 
 Rows: TypeAlias = slice | Ints
 """Positions of samples in the order of the clients."""
@@ -115,7 +121,8 @@ class ClientData:
         if len(clients) == 0:
             must = "at least one array of sample positions"
             raise BadParameter("clients", "a task", must, clients)
-        x_train, y_train = np.asanyarray(x_train), _targets(y_train, classes, "y_train")
+        check_owners(clients)
+        x_train, y_train = as_array(x_train, "x_train"), targets(y_train, classes, "y_train")
         if x_train.ndim < 1 + (classes is not None) or len(x_train) != len(y_train):
             raise BadInput(
                 f"'x_train' must have one row per label, {len(y_train)} in all. Got shape "
@@ -123,19 +130,19 @@ class ClientData:
             )
         if x_test is None or y_test is None:
             x_test, y_test = x_train[:0], y_train[:0]
-        x_test, y_test = np.asanyarray(x_test), _targets(y_test, classes, "y_test")
+        x_test, y_test = as_array(x_test, "x_test"), targets(y_test, classes, "y_test")
         if x_test.shape[1:] != x_train.shape[1:] or len(x_test) != len(y_test):
             raise BadInput(
                 f"'x_test' must have shape {(len(y_test), *x_train.shape[1:])}. Got "
                 f"{x_test.shape} instead."
             )
-        rows, starts = _held(clients, len(y_train), "samples")
+        rows, starts = held_by(clients, len(y_train), "samples")
         test_rows, test_starts = None, None
         if test_clients is not None:
             if len(test_clients) != len(clients):
                 must = f"{len(clients)} arrays, one per client"
                 raise BadParameter("test_clients", "a task", must, len(test_clients))
-            test_rows, test_starts = _held(test_clients, len(y_test), "test samples")
+            test_rows, test_starts = held_by(test_clients, len(y_test), "test samples")
         check_features(x_train, rows, "x_train")
         check_features(x_test, np.arange(len(x_test)), "x_test")
         labels = None if classes is None else int(classes)
@@ -249,11 +256,11 @@ class ClientData:
         held, own = np.concatenate(aside), self.test_starts is not None
         return replace(
             self,
-            starts=_starts(kept),
+            starts=starts_of(kept),
             rows=np.concatenate(kept),
             x_test=np.asarray(self.x_train[held]),
             y_test=np.asarray(self.y_train[held]),
-            test_starts=_starts(aside) if own else None,
+            test_starts=starts_of(aside) if own else None,
             test_rows=np.arange(len(held)) if own else None,
         )
 
@@ -277,11 +284,6 @@ def _some(rng: np.random.Generator, starts: Ints, samples: int) -> tuple[Ints, I
     ]
     ends = np.concatenate([[0], np.cumsum(counts)])
     return ends, np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
-def is_integer(value: object) -> bool:
-    """Whether a parameter is an integer, which True is not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 Arrays: TypeAlias = tuple[Array, Array, Array | None, Array | None, Sequence[Array], int]
@@ -310,64 +312,3 @@ def _kept(x: Array, y: Array, clients: Sequence[Array]) -> tuple[Array, Array, S
         return x, y, clients
     held = np.unique(np.concatenate(clients))
     return x[held], y[held], [np.searchsorted(held, rows) for rows in clients]
-
-
-def _targets(y: Array, classes: int | None, name: str) -> Array:
-    y = np.asanyarray(y)
-    if classes is None:
-        if y.ndim == 0:
-            raise BadInput(f"'{name}' must have a row per sample. Got one number instead.")
-        check_features(y, np.arange(len(y)), name)
-        return y
-    if y.ndim != 1 or (y.size and y.dtype.kind not in "iu"):
-        raise BadInput(
-            f"'{name}' must be a vector of integers. Got {y.dtype} of shape {y.shape} instead."
-        )
-    if y.size and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise BadInput(
-            f"'{name}' must be labels in [0, {classes}). Got {int(y.min())} to {int(y.max())} "
-            "instead."
-        )
-    return y.astype(np.int64)
-
-
-def _held(clients: Sequence[Array], count: int, what: str) -> tuple[Ints, Ints]:
-    """The positions that clients hold, one after another, and where each begins."""
-    held = [_positions(rows, count, f"{what} of client {i}") for i, rows in enumerate(clients)]
-    return np.concatenate(held), _starts(held)
-
-
-def _starts(parts: Sequence[Ints]) -> Ints:
-    """Where each part begins when they follow one another, and where the last ends."""
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-
-
-def _positions(rows: Array, count: int, what: str) -> Ints:
-    rows = np.asarray(rows)
-    if rows.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise BadInput(
-            f"The {what} must be a vector of positions. Got {rows.dtype} of shape {rows.shape} "
-            "instead."
-        )
-    if not 0 <= int(rows.min()) <= int(rows.max()) < count:
-        raise BadInput(
-            f"The {what} must be positions in [0, {count}). Got {int(rows.min())} to "
-            f"{int(rows.max())} instead."
-        )
-    return rows.astype(np.int64)
-
-
-def check_features(x: Array, rows: Ints, name: str) -> None:
-    """The rows of an array that count must be finite numbers."""
-    if x.dtype.kind not in "iufb" or 0 in x.shape[1:]:
-        raise BadInput(f"'{name}' must hold numbers. Got {x.dtype} of shape {x.shape} instead.")
-    if x.dtype.kind != "f":
-        return
-    for start in range(0, len(rows), _BLOCK):
-        if not np.isfinite(x[rows[start : start + _BLOCK]]).all():
-            raise BadInput(
-                f"'{name}' must be finite. Got NaN or infinity instead: remove or impute those "
-                "samples."
-            )

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.batches import participants
-from fedcohort.learning.data import ClientData, is_integer
+from fedcohort.learning.checks import is_integer
+from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.task import Evaluation, Task, check_importance
 from fedcohort.learning.trainer import Computation, Trainer

@@ -142,7 +142,7 @@ class Network(Model):
         except (RuntimeError, AssertionError) as error:  # such as: not compiled with CUDA
             raise BadInput(
                 f"The model {self.name!r} cannot be put on the device {self.device!r}: "
-                f"{_first_line(error)}"
+                f"{first_line(error)}"
             ) from error
 
     @cached_property
@@ -253,25 +253,33 @@ class Network(Model):
         """See `Model.misfit`; two samples are tried."""
         some = np.arange(min(2, data.total))
         x, y = data.samples(some)
+        who = "module"
         try:
             with self.at_work() as weights, torch.no_grad():
                 weights.module.eval()
                 inputs, targets = self.batch(x), self.tensor(y)
                 scores = weights.module(inputs)
                 if not isinstance(scores, Tensor):
-                    return f"its module must return a tensor of scores, and returns {type(scores)}"
+                    return (
+                        "its module must return a tensor of scores alone, and returns a "
+                        f"{type(scores).__name__}; put it into one that returns its scores"
+                    )
                 if data.classes is not None and scores.ndim == 2:
                     told = max(2, scores.shape[1])
                     if told < data.classes:
                         return f"it tells {told} classes, and the data have {data.classes}"
+                who = "loss"
                 losses = self.loss_of(scores, targets)
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             if isinstance(error, BadInput):
                 raise
-            integers = x.dtype.kind != "f"
+            integers = x.dtype.kind != "f" and who == "module"
             hint = "; integers are given as tokens, so divide images by 255" if integers else ""
-            shape = f"{inputs.dtype} of shape {tuple(inputs.shape)}".removeprefix("torch.")
-            return f"given {shape}, its module says: {_first_line(error)}{hint}"
+            given = [inputs] if who == "module" else [scores, targets]
+            shapes = " and ".join(
+                f"{str(each.dtype)[6:]} of shape {tuple(each.shape)}" for each in given
+            )
+            return f"given {shapes}, its {who} says: {first_line(error)}{hint}"
         if losses.shape != targets.shape[:1]:
             return (
                 f"its loss must give one number per sample, {len(y)} of {len(y)}, and gives the "
@@ -300,5 +308,6 @@ def _classes(scores: Tensor) -> Ints:
     return told.long().cpu().numpy()
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What somebody else's error says, in a line."""
     return str(error).strip().split("\n")[0][:200]

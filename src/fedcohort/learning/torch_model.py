@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.fingerprint import Digest
-from fedcohort.learning.network import Network
+from fedcohort.learning.network import Network, first_line
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -55,10 +55,13 @@ class TorchModel(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.loss):
+        if not callable(self.loss) or inspect.isclass(self.loss):
+            got = type(self.loss).__name__
+            if inspect.isclass(self.loss):
+                got = f"the class {self.loss.__name__}: call it, {self.loss.__name__}(),"
             raise BadInput(
                 "The 'loss' of TorchModel must be a function of outputs and targets, as "
-                f"torch.nn.functional.cross_entropy is. Got {type(self.loss).__name__} instead."
+                f"torch.nn.functional.cross_entropy is. Got {got} instead."
             )
         made = self.module()
         if any(nn.parameter.is_lazy(each) for each in made.parameters()):
@@ -73,7 +76,14 @@ class TorchModel(Network):
         if isinstance(self.net, nn.Module):
             return deepcopy(self.net)
         make: Any = self.net
-        made = make() if callable(make) else make
+        try:
+            made = make() if callable(make) else make
+        except TypeError as error:
+            raise BadInput(
+                "The 'net' of TorchModel must be a module, or a function without arguments that "
+                f"makes one. Called, it says: {first_line(error)}; write lambda: Net(...), with "
+                "your arguments."
+            ) from error
         if not isinstance(made, nn.Module):
             raise BadInput(
                 "The 'net' of TorchModel must be a torch.nn.Module, or a function that makes one. "
@@ -86,6 +96,8 @@ class TorchModel(Network):
         if y.is_floating_point() and outputs.shape == (*y.shape, 1):
             outputs = outputs[..., 0]
         losses = self._loss(outputs, y)
+        if not isinstance(losses, Tensor):
+            raise TypeError(f"it must give a tensor, and gives a {type(losses).__name__}")
         return losses.flatten(1).mean(dim=1) if losses.ndim > 1 else losses
 
     @cached_property

@@ -8,6 +8,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.task import Task
+from fedcohort.learning.work import LocalWork
 
 _DIVIDE = "ClientData.divide(x, y, x_test, y_test, clients=[rows of each client], classes=...)"
 _MODULE = "torch.nn.modules.module.Module"
@@ -34,6 +35,15 @@ def check_task(task: object, owner: str) -> None:
     elif hasattr(task, "x_train"):
         remedy = "write Softmax.from_partition(dataset, partition), or another model's"
     raise BadInput(f"The task of {owner} must be a Task. Got {_kind(task)} instead: {remedy}.")
+
+
+def check_work(work: object, owner: str) -> None:
+    """Refuse what is no local work; None is the default."""
+    if work is not None and not isinstance(work, LocalWork):
+        raise BadInput(
+            f"The work of {owner} must be a LocalWork. Got {_kind(work)} instead: write "
+            "LocalWork(epochs=1, batch=10, lr=0.1) from fedcohort.learning."
+        )
 
 
 def check_parts(model: object, data: object) -> None:

@@ -14,6 +14,7 @@ from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
+from fedcohort.learning.wrong_use import check_work
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
@@ -230,6 +231,7 @@ def compare(
     settings
         Anything to keep with the comparison (data, partition, command).
     """
+    check_work(options.get("work"), "compare")
     check_rounds("rounds", rounds)
     if not is_whole(jobs) or jobs == 0:
         raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)

@@ -22,7 +22,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning import LocalWork, Task
-from fedcohort.learning.wrong_use import check_task
+from fedcohort.learning.wrong_use import check_task, check_work
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
@@ -141,6 +141,7 @@ def simulate(
     optimiser = successor("simulate", "server", server, "optimiser", optimiser)
     aggregator = successor("simulate", "estimator", estimator, "aggregator", aggregator)
     check_task(task, "simulate")
+    check_work(work, "simulate")
     check_rounds("rounds", rounds)
     check_rounds("evaluate_every", evaluate_every)
     setup = Setup(

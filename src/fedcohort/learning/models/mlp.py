@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.data import ClientData, Dataset, Partition, is_integer, unpack
+from fedcohort.learning.checks import is_integer
+from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
 from fedcohort.learning.model import Model

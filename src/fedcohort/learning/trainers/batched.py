@@ -11,7 +11,8 @@ import numpy as np
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.batches import batches
-from fedcohort.learning.data import ClientData, Rows, is_integer
+from fedcohort.learning.checks import is_integer
+from fedcohort.learning.data import ClientData, Rows
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.model import Model
 from fedcohort.learning.trainer import Computation, Trainer

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.data import ClientData, check_features
+from fedcohort.learning.checks import check_features
+from fedcohort.learning.data import ClientData
 
 _BLOCK = 4096  # rows that are converted at a time
 
