@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, simulate
-from fedcohort.algorithms import IFCA
+from fedcohort.algorithms import IFCA, algorithm
+from fedcohort.core.errors import BadParameter
 from fedcohort.core.streams import stream
-from fedcohort.learning import MLP, Quadratic, Softmax
+from fedcohort.learning import MLP, Quadratic, Softmax, cut
 
 N, D, K = 12, 6, 3
 WORK = LocalWork(steps=5, lr=0.2, batch=None)
@@ -123,6 +124,63 @@ def test_shared_weights_are_those_of_everybody(optimiser: str) -> None:
     assert np.ptp(models[:, shared:], axis=0).max() > 0.1
     start = task.initial(0)
     assert np.abs(models[0, :shared] - start[:shared]).max() > 1e-3  # and they learn
+
+
+def small() -> MLP:
+    rng = philox(0)
+    x, y = rng.standard_normal((200, 5)), rng.integers(0, 3, 200)
+    return MLP(x, y, x[:20], y[:20], np.split(np.arange(200), 10), 3, hidden=4)
+
+
+def run(shared: str) -> np.ndarray:
+    trace = simulate(
+        small(), "md:m=4", rounds=4, work=LocalWork(steps=3, batch=10, lr=0.2),
+        algorithm=f"ifca:k=3,shared={shared},spread=0.5",
+    )  # fmt: skip
+    return models_of(trace)
+
+
+def test_layers_are_shared_by_name() -> None:
+    layers = list(small().layers)
+    first = int(np.prod(small().layers[layers[0]]))
+    assert run(f"{layers[0]},").tobytes() == run(str(first)).tobytes()
+    common = {name: np.ptp(part, axis=0).max() == 0 for name, part in parts(run(layers[2])).items()}
+    assert common == {name: name == layers[2] for name in layers}  # one in the middle alone
+    both = parts(run(f"{layers[1]},{layers[3]}"))
+    assert [np.ptp(part, axis=0).max() == 0 for part in both.values()] == [False, True] * 2
+
+
+def parts(models: np.ndarray) -> dict[str, np.ndarray]:
+    return cut(models, small().layers)
+
+
+def test_the_name_of_a_module_is_that_of_all_its_layers() -> None:
+    layers = {"conv1.weight": (2, 2), "conv1.bias": (2,), "conv10.bias": (2,), "fc": (1,)}
+    start = IFCA(shared=("conv1",)).start(np.zeros(9), stream(0, "models"), layers)
+    assert start["shared"].tolist() == [1] * 6 + [0] * 3
+    assert (start["model-1"] == 0).tolist() == [True] * 6 + [False] * 3
+    assert (
+        IFCA(shared=("fc", "conv10")).start(np.zeros(9), stream(0, "m"), layers)["shared"].tolist()
+        == [0] * 6 + [1] * 3
+    )
+
+
+@pytest.mark.parametrize("word", ["conv1", "conv1,fc.weight", "0,", "7"])
+def test_a_word_says_which(word: str) -> None:
+    made = algorithm(f"ifca:k=2,shared={word}")
+    assert made.shared == (7 if word == "7" else tuple(word.strip(",").split(",")))
+    assert algorithm(made.spec) == made
+
+
+def test_a_layer_that_is_not_there_is_one_sentence() -> None:
+    with pytest.raises(BadParameter) as told:
+        run("convolution")
+    assert str(told.value) == (
+        "The 'shared' parameter of ifca must be a number, or names of layers "
+        f"({', '.join(small().layers)}). Got 'convolution' instead."
+    )
+    with pytest.raises(BadParameter, match="must be an int of at least 0, or a tuple of names"):
+        algorithm("ifca:shared=-3")
 
 
 def test_a_model_that_nobody_took_stays() -> None:

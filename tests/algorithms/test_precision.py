@@ -141,3 +141,27 @@ def test_vectors_that_leave_the_range_stay_finite(tmp_path: Path) -> None:
     session.state.algorithm["c"][:] = 1e300
     (record,) = session.vectors().values()
     assert np.isfinite(wire.from_record(record)["c"]).all()
+
+
+def test_layers_are_shared_by_the_names_of_the_arrays(tmp_path: Path) -> None:
+    """Also by a server that was started again: which they are is in its folder."""
+    policy = ClientPolicy(
+        folder=lambda context: tmp_path / str(context.node_config["partition-id"])
+    )
+    grid = flower.InProcessGrid(flower.client_app(Own, policy=policy, simulated=True), N)
+    first = wire.to_record({"a": np.zeros(2, np.float32), "b": np.zeros(D - 2, np.float32)})
+
+    def models(rounds: int) -> list[dict[str, Any]]:
+        strategy = flower.CohortStrategy(
+            "md:m=4", clients=N, seed=3, limits=flower.Limits(population=0.2, poll=0.01),
+            algorithm="ifca:k=3,shared=b", folder=tmp_path / "server",
+        )  # fmt: skip
+        strategy.start(grid, first, num_rounds=rounds)
+        return list(strategy.models)
+
+    for rounds in (2, 4):
+        one, *others = models(rounds)
+        assert np.abs(one["b"]).max() > 0.01
+        for other in others:
+            assert other["b"].tolist() == one["b"].tolist()
+            assert np.abs(other["a"] - one["a"]).max() > 1e-3

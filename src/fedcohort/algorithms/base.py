@@ -46,6 +46,8 @@ Rows = Mapping[str, Array]
 """Named tables (k, d), one row per client."""
 Vectors = Mapping[str, Floats]
 """Named vectors (d,) of the server."""
+Layers = Mapping[str, tuple[int, ...]]
+"""The shape of each named part of a flat model, in order."""
 MODEL = "model"
 """What a row is called that says which of several models a client took."""
 
@@ -163,8 +165,14 @@ class Algorithm(Checked, ABC):
         """The shape of each payload that goes up, for models of that dimension."""
         return {p.name: (p.length or dimension,) for p in self.payloads if p.sent}
 
-    def start(self, theta: Floats, rng: np.random.Generator) -> dict[str, Floats]:
-        """What the server knows before the first round; the models all begin with the first."""
+    def start(
+        self, theta: Floats, rng: np.random.Generator, layers: Layers | None = None
+    ) -> dict[str, Floats]:
+        """What the server knows before the first round; the models all begin with the first.
+
+        ``layers`` has the name and shape of each part of theta, in order; None where the values do
+        not matter, because those of an earlier run take their place.
+        """
         kept = {name: np.zeros_like(theta) for name in self.keeps_server}
         return kept | {name: theta.copy() for name in self.others}
 

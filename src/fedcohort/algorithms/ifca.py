@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.algorithms.base import MODEL, Algorithm, Payload, Rows, Vectors
+from fedcohort.algorithms.base import MODEL, Algorithm, Layers, Payload, Rows, Vectors
 from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import OneOf, Real, Whole
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.errors import BadParameter, brief
+from fedcohort.core.parameters import OneOf, Real, Whole, is_whole
+from fedcohort.core.spec import elements
+from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.learning.work import LocalWork
+
+SHARED = "shared"
+"""The vector of the server that is 1 where a parameter is common to all models."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A number of leading parameters, or names of layers."""
+
+    def __str__(self) -> str:
+        return "an int of at least 0, or a tuple of names of layers"
+
+    def accepts(self, value: object) -> bool:
+        """Whether it is one."""
+        if isinstance(value, tuple):
+            return all(isinstance(name, str) and name for name in value)
+        return is_whole(value) and value >= 0  # type: ignore[operator]
+
+    def parse(self, text: str) -> object:
+        """What a word says: 100, or conv1,conv2."""
+        return int(text) if text.lstrip("+-").isdigit() else tuple(elements(text))
+
+    def bad_examples(self) -> Sequence[object]:
+        """What is none."""
+        return [-1, 1.5, True, None, "conv1", ("",), (3,)]
 
 
 @dataclass(frozen=True)
@@ -38,8 +67,10 @@ class IFCA(Algorithm):
     k
         How many models.
     shared
-        So many of the leading parameters, those of the first layers, are common to all models and
-        learn from everybody; ``task.layers`` tells how many a layer has.
+        What is common to all models and learns from everybody: layers by their names,
+        ``("conv1", "fc.weight")`` or in a word ``ifca:shared=conv1,fc.weight``, a module's name
+        for all of its layers; or a number: so many leading parameters. ``task.layers`` has the
+        names and shapes. A single layer whose name is a number is written with a comma, ``0,``.
     average
         ``models`` moves a model by the mean change of its clients, ``gradients`` by their part of
         the sum: a small cluster then learns slowly.
@@ -51,7 +82,7 @@ class IFCA(Algorithm):
     """
 
     k: Annotated[int, Whole(1)] = 2
-    shared: Annotated[int, Whole(0)] = 0
+    shared: Annotated[int | tuple[str, ...], Parts()] = 0
     average: Annotated[str, OneOf(("models", "gradients"))] = "models"
     spread: Annotated[float, Real(0, open_low=True)] = 0.1
 
@@ -70,10 +101,37 @@ class IFCA(Algorithm):
     def models(self) -> int:
         return self.k
 
-    def start(self, theta: Floats, rng: np.random.Generator) -> dict[str, Floats]:
+    def start(
+        self, theta: Floats, rng: np.random.Generator, layers: Layers | None = None
+    ) -> dict[str, Floats]:
+        common = self._common(len(theta), layers)
         apart = self.spread * rng.standard_normal((self.k - 1, len(theta)))
-        apart[:, : self.shared] = 0.0
-        return dict(zip(self.others, theta + apart, strict=True))
+        apart[:, common] = 0.0
+        models = dict(zip(self.others, theta + apart, strict=True))
+        named = isinstance(self.shared, tuple)  # which parameters these are is known here alone
+        return {**models, SHARED: common.astype(np.float64)} if named else models
+
+    def _common(self, dimension: int, layers: Layers | None) -> Bools:
+        """(d,) which parameters all models share."""
+        common = np.zeros(dimension, dtype=np.bool_)
+        if not isinstance(self.shared, tuple):
+            common[: self.shared] = True
+            return common
+        if layers is None:
+            return common
+        ends = np.cumsum([math.prod(shape) for shape in layers.values()]).tolist()
+        for wanted in self.shared:
+            found = [n == wanted or n.startswith(f"{wanted}.") for n in layers]
+            if not any(found):
+                raise BadParameter(
+                    "shared",
+                    self.name,
+                    f"a number, or names of layers ({brief(', '.join(layers))})",
+                    wanted,
+                )
+            for name, end, taken in zip(layers, ends, found, strict=True):
+                common[end - math.prod(layers[name]) : end] |= taken
+        return common
 
     def report(
         self, work: LocalWork, server: Vectors, kept: Rows, updates: Array, steps: Ints
@@ -99,5 +157,7 @@ class IFCA(Algorithm):
         sums = direction.reshape(self.k, -1)
         moved, mass = sums[:, :-1], sums[:, -1:]
         own = moved / np.where(mass > 0, mass, np.inf) if self.average == "models" else moved.copy()
-        own[:, : self.shared] = moved[:, : self.shared].sum(axis=0)
+        named = isinstance(self.shared, tuple)
+        common = server[SHARED] > 0 if named else self._common(moved.shape[1], None)
+        own[:, common] = moved[:, common].sum(axis=0)
         return own.ravel()

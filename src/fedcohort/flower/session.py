@@ -211,7 +211,7 @@ class Session:
     def found(self, keys: Any) -> None:
         """Begin with these clients."""
         federation = self.setup.admitted(self.population.federation(keys))
-        self.begins(State.first(self.setup, federation, self._theta))
+        self.begins(State.first(self.setup, federation, self._theta, self.layout.shapes))
 
     def begins(self, state: State) -> None:
         """Go on with a state in which a round begins, once it is written down."""

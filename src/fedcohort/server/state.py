@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.algorithms.base import Algorithm
+from fedcohort.algorithms.base import Algorithm, Layers
 from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask
@@ -85,8 +85,14 @@ class State:
     guards: tuple[Any, ...] = ()  # what each of them remembers
 
     @classmethod
-    def first(cls, setup: Setup, federation: Federation, theta: Floats) -> State:
-        """Before the first round."""
+    def first(
+        cls,
+        setup: Setup,
+        federation: Federation,
+        theta: Floats,
+        layers: Layers | None = None,
+    ) -> State:
+        """Before the first round; ``layers`` as for `fedcohort.algorithms.Algorithm.start`."""
         n, dimension, algorithm = len(federation), len(theta), setup.algorithm
         return cls(
             0,
@@ -96,7 +102,7 @@ class State:
             setup.optimiser.start(algorithm.models * dimension),
             setup.aggregator.start(federation.importance, algorithm.width(dimension)),
             Attendance.of(n),
-            algorithm.start(theta, stream(setup.seed, "models")),
+            algorithm.start(theta, stream(setup.seed, "models"), layers),
             np.full(n, -1, dtype=np.int64),
             tuple(
                 guard.start(federation, setup.scheme, stream(setup.seed, f"guard {guard.name}"))

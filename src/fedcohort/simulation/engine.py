@@ -261,7 +261,8 @@ class Simulation:
                 "@dataclass(frozen=True) above the class."
             )
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
-        self.state = State.first(self.setup, self.setup.admitted(federation_of(self.task)), theta)
+        federation = self.setup.admitted(federation_of(self.task))
+        self.state = State.first(self.setup, federation, theta, self.task.layers)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
             with_model=FLOAT_BYTES * self.task.dimension * len(self.setup.algorithm.vectors),
