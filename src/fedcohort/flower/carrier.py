@@ -228,8 +228,8 @@ class FlowerCarrier(Carrier):
     def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
         """Let reports through the gate."""
         session, layout = self.session, self.session.layout
-        told = session.setup.algorithm.up(layout.dimension).values()
-        more = 8 * sum(length for (length,) in told)
+        lengths = session.setup.algorithm.up(layout.dimension).values()
+        more = 8 * sum(length for (length,) in lengths)
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)

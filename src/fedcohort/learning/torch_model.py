@@ -55,10 +55,11 @@ class TorchModel(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.loss) or inspect.isclass(self.loss):
-            got = type(self.loss).__name__
-            if inspect.isclass(self.loss):
-                got = f"the class {self.loss.__name__}: call it, {self.loss.__name__}(),"
+        loss: object = self.loss
+        if inspect.isclass(loss) or not callable(loss):
+            got = type(loss).__name__
+            if inspect.isclass(loss):
+                got = f"the class {loss.__name__}: call it, {loss.__name__}(),"
             raise BadInput(
                 "The 'loss' of TorchModel must be a function of outputs and targets, as "
                 f"torch.nn.functional.cross_entropy is. Got {got} instead."
