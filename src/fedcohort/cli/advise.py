@@ -56,6 +56,10 @@ def advise(
     constants: Annotated[
         bool, typer.Option("--constants", help="Print (A, B, w) of every scheme instead.")
     ] = False,
+    noise: Annotated[
+        float | None, typer.Option(help="Noise multiplier: adds epsilon, as in `price`.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Delta of that epsilon.")] = 1e-5,
     plot: Annotated[Path | None, typer.Option(help="Draw the scores over m as PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -84,6 +88,8 @@ def advise(
         model_bytes=model_bytes,
         secure_aggregation=secure_aggregation,
         settings=own,
+        noise=noise,
+        delta=delta,
     )
     if as_json:
         print(json.dumps(found.as_dict(), indent=2))
@@ -221,6 +227,7 @@ def _columns(rows: list[SchemeFacts]) -> dict[str, list[str]]:
         "gamma": [_number(row.gamma) for row in rows],
         "Var sum": [_number(row.weight_sum_variance) for row in rows],
         "clients": [_clients(row) for row in rows],
+        **({"epsilon": [_number(r.epsilon) for r in rows]} if any(r.epsilon for r in rows) else {}),
         "never seen (worst)": [f"{r.never_mean:.1%} ({r.never_worst:.1%})" for r in rows],
         "bytes/round": [_bytes(row.bytes_per_round) for row in rows],
         "secure agg.": [row.secure_aggregation.split(":")[0].split(";")[0] for row in rows],

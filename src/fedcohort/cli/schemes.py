@@ -16,11 +16,14 @@ from rich.text import Text
 
 from fedcohort.core.citation import Citation, bibliography
 from fedcohort.core.discovery import summary
+from fedcohort.core.errors import FedcohortError
+from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import constraints
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
+from fedcohort.theory.price import law
 
 PIPED = 1_000
 
@@ -92,10 +95,19 @@ def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str
             }
             for field in fields(cls)  # type: ignore[arg-type]
         },
+        "privacy": _privacy(cls),
         "paper": str(cls.paper),
         "bibtex": cls.paper.bibtex(),
         "text": text,
     }
+
+
+def _privacy(cls: type[Scheme[Any]]) -> str:
+    """What its price in privacy rests on, for clients of equal size and default settings."""
+    try:
+        return law(cls(), Federation.from_sizes([1] * 100), 1).why
+    except (FedcohortError, TypeError):  # a setting has no default, or does not fit
+        return "see `fedcohort price`"
 
 
 def _console() -> Console:
@@ -134,6 +146,7 @@ def _print_one(row: dict[str, Any], console: Console) -> None:
         facts.add_row("" if number else "parameters", Text(known))
     if not row["parameters"]:
         facts.add_row("parameters", "none")
+    facts.add_row("privacy", Text(row["privacy"]))
     facts.add_row("paper", Text(row["paper"]))
     console.print(facts)
     print(f"\n{reflowed(row['text'], console.width)}\n")

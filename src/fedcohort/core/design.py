@@ -16,6 +16,7 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import TooLarge
+from fedcohort.core.participation import Participation
 from fedcohort.core.types import Array, Floats, Ints
 
 MATRIX_LIMIT = 5_000
@@ -116,6 +117,10 @@ class Design(ABC):
 
     def pools(self) -> Pools | None:
         """The clusters or strata of the design; None where there is only one, or none at all."""
+        return None
+
+    def participation(self) -> Participation | None:
+        """What its price in privacy depends on; None where no amplification is known."""
         return None
 
     def picture(self) -> dict[str, Array]:

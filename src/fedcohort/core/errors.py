@@ -16,6 +16,7 @@
     ├── TooLarge                       the exact answer would not fit in memory or time
     ├── InUse (OSError)                another process holds the lock of these files
     ├── BudgetExceeded                 one more private answer would pass the client's ceiling
+    ├── BudgetSpent                    a run has released as many noisy sums as its privacy allows
     ├── PolicyRefused                  a client's own policy forbids what the server asks
     ├── NoEntropy (OSError)            the operating system gives no randomness
     ├── TooFewClients (TimeoutError)   not enough clients came, or answered, in time
@@ -153,6 +154,10 @@ class TooLarge(FedcohortError):
 
 class InUse(FedcohortError, OSError):
     """Another process holds the lock of these files."""
+
+
+class BudgetSpent(FedcohortError):
+    """A run has released as many noisy sums as its privacy allows."""
 
 
 class BudgetExceeded(FedcohortError):

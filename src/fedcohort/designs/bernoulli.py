@@ -13,6 +13,7 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import Design, Distinct, exact_outcomes
+from fedcohort.core.participation import Participation
 from fedcohort.core.shares import EXACT_SCALE, Shares
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.draws import Rng, coins
@@ -78,6 +79,10 @@ class Bernoulli(Design):
         variance = self.count_variance()
         out: Floats = (variance if x.ndim == 1 else variance[:, None]) * x
         return out
+
+    def participation(self) -> Participation:
+        how = "clients take part independently (Poisson sampling)"
+        return Participation.once(self.inclusion(), self.value, np.zeros(self.n), how)
 
     def distinct(self) -> Distinct:
         q = self.inclusion()

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import Design, Distinct, exact_outcomes
+from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares
 from fedcohort.core.types import Floats
 from fedcohort.maths.draws import Rng
@@ -48,6 +49,10 @@ class Everyone(Design):
 
     def count_covariance_times(self, x: Floats) -> Floats:
         return np.zeros_like(x, dtype=np.float64)
+
+    def participation(self) -> Participation:
+        how = "everybody takes part in every round"
+        return Participation.once(self.inclusion(), self.value, np.zeros(self.n), how)
 
     def distinct(self) -> Distinct:
         return Distinct(float(len(self.shares.support)), 0.0)

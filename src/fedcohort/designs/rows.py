@@ -23,9 +23,11 @@ from fedcohort.core.design import (
     too_many_outcomes,
 )
 from fedcohort.core.errors import TooLarge, shown
+from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.pools import RowPools
+from fedcohort.maths.counts import count_tails, largest_of_others
 from fedcohort.maths.draws import Rng, pick
 
 PAIR_LIMIT = 10_000_000
@@ -223,6 +225,17 @@ class Rows(Design):
             logs.data = np.where(logs.data < 0.5, np.log1p(-logs.data), np.log(others))
         out: Floats = self.repeats * np.asarray(logs.sum(axis=0))
         return out
+
+    def participation(self) -> Participation:
+        """A draw of a client takes the place of what its row would have given instead."""
+        columns = self.matrix.tocsc()
+        lies = np.diff(columns.indptr)  # in how many rows each client lies
+        chances = np.zeros((self.n, max(1, int(lies.max(initial=0)))))
+        place = np.arange(len(columns.data)) - np.repeat(columns.indptr[:-1], lies)
+        chances[np.repeat(np.arange(self.n), lies), place] = columns.data
+        how = "independent draws with replacement" + (", each from its row" * (self.rows > 1))
+        others = largest_of_others(self.value, lies)
+        return Participation(count_tails(chances, self.repeats), self.value, others, how)
 
     def distinct(self) -> Distinct:
         missed, hit = np.exp(self._log_missed()), self.inclusion()

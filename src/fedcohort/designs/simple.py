@@ -13,8 +13,10 @@ import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import Design, Distinct, exact_outcomes
+from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares
 from fedcohort.core.types import Floats, Ints
+from fedcohort.maths.counts import largest_of_others
 from fedcohort.maths.draws import Rng, distinct
 
 
@@ -82,6 +84,12 @@ class Simple(Design):
             # Cov = q (1 - q) N / (N - 1) * (identity - average)
             out[self.support] = q * (1 - q) * total / (total - 1) * (inside - inside.mean(axis=0))
         return out
+
+    def participation(self) -> Participation:
+        """Who is not in leaves its place to one other: swap the two, and all others are alike."""
+        chance, how = self.inclusion(), "a cohort of fixed size, without replacement"
+        others = largest_of_others(self.value, chance)
+        return Participation.once(chance, self.value, others, how)
 
     def distinct(self) -> Distinct:
         return Distinct(float(self.m), 0.0)

@@ -19,6 +19,7 @@ from fedcohort.core.design import (
     Distinct,
     too_many_outcomes,
 )
+from fedcohort.core.participation import Participation
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs.pools import StratumPools
 from fedcohort.designs.rows import Rows
@@ -114,6 +115,20 @@ class Stratified(Design):
             "strata_sizes": np.array([len(positions) for positions in self.strata]),
             "allocation": np.round(draws, 6),
         }
+
+    def participation(self) -> Participation | None:
+        """That of its stratum: what others draw is independent of it."""
+        each = [part.participation() for part in self.parts]
+        known = [one for one in each if one is not None]
+        if len(known) < len(each):
+            return None
+        at_least = np.zeros((self.n, max(one.at_least.shape[1] for one in known)))
+        displaced = np.zeros(self.n)
+        for members, scale, one in zip(self.strata, self.scale, known, strict=True):
+            at_least[members, : one.at_least.shape[1]] = one.at_least
+            displaced[members] = one.displaced * float(scale)
+        how = " or ".join(sorted({one.how for one in known}))
+        return Participation(at_least, self.value, displaced, f"independent strata: {how}")
 
     def distinct(self) -> Distinct:
         each = [part.distinct() for part in self.parts]

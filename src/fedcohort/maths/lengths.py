@@ -44,6 +44,15 @@ def capped(rows: Rows, cap: float | None) -> Rows:
     return (rows * factor[:, None]).astype(rows.dtype)
 
 
+def shortening(norms: Floats, longest: float) -> Floats:
+    """What rows of these lengths are multiplied with so that none is longer. # (k,) -> (k,).
+
+    >>> shortening(np.array([1.0, 0.0, 4.0]), 2.0)
+    array([1. , 1. , 0.5])
+    """
+    return np.asarray(longest / np.maximum(norms, longest))
+
+
 def guessed_lengths(rows: Rows, known: Bools) -> Floats:
     """The length of each row; for a row that is not known, the mean of the others. # -> (k,).
 

@@ -127,6 +127,9 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
     name, scheme = carrier.name, setup.scheme
     if scheme.counts_samples and setup.aggregator.no_sums:
         raise BadInput(setup.aggregator.no_sums)
+    unfit = setup.aggregator.unfit(setup)
+    if unfit:
+        raise BadInput(unfit)
     algorithm = setup.algorithm
     if algorithm.others and setup.aggregator.compares:
         raise BadInput(

@@ -34,13 +34,14 @@ from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record, joined
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round
 from fedcohort.server.state import Selection, Setup, State
-from fedcohort.simulation.availability import Availability
+from fedcohort.simulation.availability import Always, Availability
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import checked_measures, f1_of, measure
 from fedcohort.simulation.onward import End
+from fedcohort.simulation.private import promised
 from fedcohort.trace import Trace, versions
 
 DEFERRED = 16
@@ -171,7 +172,8 @@ def simulate(
             recorder.go_on(before, end.waiting)
         for _ in range(run.state.round, rounds):
             recorder.add(run.play(), run.state.models(setup))
-        some = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
+        some: dict[str, Any] = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
+        some |= promised(setup, run.state.federation, rounds, isinstance(there, Always))
         trace = recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
     if keep is not None:
         End(run.state, run.kept, recorder.unfinished).save(keep, setup)

@@ -23,6 +23,7 @@ from fedcohort.theory.estimators import StepVariance, memory_variance, step_vari
 from fedcohort.theory.expected_run import expected_gradients
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
+from fedcohort.theory.price import Price, noise_for, price
 from fedcohort.theory.rate_error import RateError, rate_error
 from fedcohort.theory.rates import Rate, clustered_rate, printed_rate
 from fedcohort.theory.skew import (
@@ -50,6 +51,7 @@ __all__ = [
     "Decomposition",
     "ExactMoments",
     "Moments",
+    "Price",
     "Rate",
     "RateError",
     "SchemeFacts",
@@ -78,7 +80,9 @@ __all__ = [
     "lemma_5",
     "memory_variance",
     "moments",
+    "noise_for",
     "objective_gap",
+    "price",
     "printed_rate",
     "proximal_weights",
     "quadratic",

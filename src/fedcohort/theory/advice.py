@@ -18,6 +18,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Floats
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.theory.pilot import Known, NotKnownError
+from fedcohort.theory.price import price
 from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
 
@@ -61,6 +62,9 @@ class SchemeFacts:
         What unbiased schemes are ranked by; see `Advice.criterion`.
     note
         Why something is not known, or a caution.
+    epsilon
+        What the run costs the worst-off client in privacy, where a noise was given; None too
+        where the choice looks at data, which no noise on the sum covers. See `theory.price`.
     """
 
     name: str
@@ -80,6 +84,7 @@ class SchemeFacts:
     needs: str = "nothing"
     score: float | None = None
     note: str = ""
+    epsilon: float | None = None
 
     @property
     def unbiased(self) -> bool:
@@ -132,6 +137,8 @@ def advise(
     secure_aggregation: bool = False,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     sweep: Iterable[int] | None = None,
+    noise: float | None = None,
+    delta: float = 1e-5,
 ) -> Advice:
     """Compare every scheme on a federation before any training, and recommend one.
 
@@ -166,6 +173,8 @@ def advise(
         by its path, ``{"./mine.py": {}}``.
     sweep
         Other values of m to look at; by default halves and doubles of m.
+    noise, delta
+        With a noise multiplier, what each scheme costs in privacy: see `theory.price`.
 
     >>> advice = advise([50] * 100, m=10)
     >>> advice.recommended
@@ -178,7 +187,7 @@ def advise(
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
     own = checked_settings(settings or {}, m)
     spread = float(heterogeneity)
-    judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation)
+    judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation, noise, delta)
     rows = [judge.facts(name, m) for name in dict.fromkeys([*SCHEMES, *own])]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
@@ -209,6 +218,8 @@ class Judge:
     model_bytes: int | None
     settings: Mapping[str, Mapping[str, Any]]
     secure_aggregation: bool = False
+    noise: float | None = None
+    delta: float = 1e-5
 
     @property
     def federation(self) -> Federation:
@@ -252,7 +263,13 @@ class Judge:
                 if design is None
                 else self._measured(design, replace(row, status="exact"))
             )
-        return self._priced(scheme, m, row)
+        return self._priced(scheme, m, self._private(scheme, row))
+
+    def _private(self, scheme: Scheme[Any], row: SchemeFacts) -> SchemeFacts:
+        if self.noise is None:
+            return row
+        cost = price(scheme, self.federation, self.rounds, self.noise, self.delta)
+        return replace(row, epsilon=cost.epsilon if cost.covered else None)
 
     def score_at(self, name: str, m: int) -> float | None:
         """The score with another m; None where the scheme does not apply, or is over budget."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from fedcohort.core.registry import Kind
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum, weights_of
+from fedcohort.server.aggregators.gaussian import Gaussian, Released
 from fedcohort.server.aggregators.krum import Krum
 from fedcohort.server.aggregators.median import Median
 from fedcohort.server.aggregators.memory import Memory, MemoryState
@@ -27,11 +28,13 @@ from fedcohort.server.aggregators.trimmed_mean import TrimmedMean
 __all__ = [
     "AGGREGATORS",
     "Aggregator",
+    "Gaussian",
     "Krum",
     "Median",
     "Memory",
     "MemoryState",
     "Plain",
+    "Released",
     "TrimmedMean",
     "aggregator",
     "weighted_sum",

@@ -36,6 +36,10 @@ class Aggregator(Checked, ABC):
     no_sums: ClassVar[str] = ""
     """Why it cannot use answers that are sums over samples; "" where it can."""
 
+    def unfit(self, setup: Any) -> str:
+        """Why it cannot be used with the rest of a `Setup`; "" where it can."""
+        return ""
+
     @abstractmethod
     def start(self, importance: Floats, dimension: int) -> Any:
         """The memory before the first round."""

@@ -12,6 +12,7 @@ from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats
+from fedcohort.maths.lengths import shortening
 from fedcohort.server.guards.base import Guard, Outcome
 
 WINDOW = 5
@@ -62,7 +63,7 @@ class Clip(Guard):
 
     def factors(self, state: Lengths, lengths: Floats) -> Floats | None:
         longest = self.longest(state, lengths)
-        return None if np.all(lengths <= longest) else longest / np.maximum(lengths, longest)
+        return None if np.all(lengths <= longest) else shortening(lengths, longest)
 
     def longest(self, state: Lengths, lengths: Floats) -> float:
         """What an update is cut to; ``lengths`` are those of the round, for the first."""

@@ -1,0 +1,167 @@
+"""``fedcohort price``: what a scheme costs in privacy."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from fedcohort import theory
+from fedcohort.cli.tables import read_importance, read_sizes
+from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation, importance_of
+from fedcohort.report.format import counted
+from fedcohort.report.table import fit_table
+from fedcohort.schemes import SCHEMES
+from fedcohort.theory import Price
+
+PIPED = 1_000
+NOT_COVERED = (
+    "Not covered: sizes and how many clients there are (public, as is the law); whoever sees "
+    "single updates (the server, without secure aggregation); what a scheme asks. The seed is a "
+    "secret: who knows it knows who took part. docs/privacy.md has the theorems."
+)
+
+
+def price(
+    schemes: Annotated[list[str] | None, typer.Argument(help="Which schemes; all if none.")] = None,
+    n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
+    sizes: Annotated[
+        Path | None, typer.Option(help="CSV: one column of sizes, or id,size.")
+    ] = None,
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
+    m: Annotated[int, typer.Option("-m", help="Clients per round.")] = 10,
+    rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
+    noise: Annotated[
+        float, typer.Option(help="Deviation of the noise over what one client can change.")
+    ] = 1.0,
+    delta: Annotated[float, typer.Option(help="Chance with which the promise may fail.")] = 1e-5,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Find the noise for this epsilon instead.")
+    ] = None,
+    adjacency: Annotated[
+        str, typer.Option(help="What a client might do instead: add-remove or replace-one.")
+    ] = "add-remove",
+    accountant: Annotated[str, typer.Option(help="pld (tight), or rdp.")] = "pld",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a scheme costs in privacy when noise is added to the sum of clipped updates."""
+    federation = _federation(n, sizes, importance)
+    found, words = [], schemes or list(SCHEMES)
+    for word in words:
+        scheme = SCHEMES.build(word, otherwise={"m": m})
+        used = noise
+        if epsilon is not None:
+            used = theory.noise_for(
+                scheme, federation, rounds, epsilon, delta,
+                adjacency=adjacency, accountant=accountant,
+            )  # fmt: skip
+        found.append(
+            theory.price(
+                scheme, federation, rounds, used, delta, adjacency=adjacency, accountant=accountant
+            )
+        )
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: nothing is left out
+        console = Console(width=PIPED)
+    if as_json:
+        told = [{**each.as_dict(), "guarantee": each.guarantee()} for each in found]
+        print(json.dumps(told if len(told) != 1 else told[0], indent=2))
+    elif len(found) == 1:
+        show(found[0], console)
+    else:
+        show_all(words, found, console)
+
+
+def _federation(n: int | None, sizes: Path | None, importance: str) -> Federation:
+    if (n is None) == (sizes is None):
+        raise BadInput("Give -n NUMBER of clients or --sizes FILE.csv, one of them.")
+    if sizes is not None:
+        read = read_sizes(sizes)
+        wanted = importance_of(read_importance(importance, read.ids), read.sizes)
+        return Federation(wanted, read.sizes, read.ids)
+    if n is None or not 1 <= n <= 10**7:
+        raise BadInput(f"-n must be a whole number in [1, 10000000]; got {n}.")
+    return Federation.from_sizes([1] * n)
+
+
+def show(price: Price, console: Console) -> None:
+    """One scheme: every number with its meaning."""
+    say = partial(_say, console)
+    say(f"{price.scheme}: {_setting(price)}\n", "bold")
+    lines = [("epsilon", f"{price.epsilon:.4g}")]
+    if price.curve:
+        lines[0] = ("epsilon of the worst-off client", f"{price.epsilon:.4g}")
+        lines += [
+            (f"of the cheapest {share:.0%}, at most", f"{cost:.4g}")
+            for share, cost in price.curve[:-1:2]
+        ]
+    if price.seen > price.epsilon:
+        lines.append(("if it is known who took part", f"{price.seen:.4g}"))
+    lines.append(("of a client in every round", f"{price.unamplified:.4g}"))
+    widest = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        say(f"{name:{widest}}  {value:>8}", indent=2)
+    if price.deviation is not None and price.largest_weight is not None:
+        say(
+            f"\nNoise {price.noise:.4g} is a standard deviation of {price.deviation:.4g} clipping "
+            f"norms on the sum: one draw weighs at most {price.largest_weight:.4g}"
+            + (", and a client may send the opposite." if _twice(price) else ".")
+        )
+    say(f"Law: {price.how}.")
+    say(f"\n{price.guarantee()}")
+    say(NOT_COVERED)
+
+
+def show_all(words: list[str], prices: list[Price], console: Console) -> None:
+    """A table, the cheapest first; schemes as they were typed."""
+    say = partial(_say, console)
+    same = len({price.noise for price in prices}) == 1
+    say(f"{_setting(prices[0], same)}\n")
+    order = sorted(
+        range(len(prices)),
+        key=lambda i: (not prices[i].covered, prices[i].epsilon, prices[i].noise),
+    )
+    rows = [prices[i] for i in order]
+    columns = {
+        "scheme": [words[i] for i in order],
+        "epsilon": [f"{price.epsilon:.4g}{'' if price.covered else ' *'}" for price in rows],
+        "median": [f"{price.median:.4g}" for price in rows],
+        "if seen who": [f"{price.seen:.4g}" for price in rows],
+        **({} if same else {"noise": [f"{price.noise:.4g}" for price in rows]}),
+        "deviation": [
+            "-" if price.deviation is None else f"{price.deviation:.4g}" for price in rows
+        ],
+        "law": [price.how for price in rows],
+    }
+    table, dropped = fit_table(columns, console, ("law", "deviation", "median"), left=("law",))
+    console.print(table)
+    if dropped:
+        say(f"In a wider window, or with --json: {', '.join(dropped)}.")
+    if not all(price.covered for price in rows):
+        say("* of the sums alone: the choice looks at data, which is not covered.")
+    say(f"\n{NOT_COVERED}")
+
+
+def _setting(price: Price, noise: bool = True) -> str:
+    loud = f"noise {price.noise:.4g}, " if noise else ""
+    return (
+        f"{counted(price.n, 'client')}, {counted(price.rounds, 'round')}, {loud}"
+        f"delta {price.delta:g}, {price.adjacency}, {price.accountant}"
+    )
+
+
+def _twice(price: Price) -> bool:
+    return price.adjacency == "replace-one"
+
+
+def _say(console: Console, words: str, style: str = "", indent: int = 0) -> None:
+    console.print(Padding(Text(words, style), (0, 0, 0, indent), expand=False))

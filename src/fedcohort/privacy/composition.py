@@ -1,0 +1,183 @@
+"""What many rounds cost together: epsilon at a given delta.
+
+``pld``: the profile of every round is sampled on a grid of losses and joined to a privacy loss
+distribution by connect-the-dots (Doroshenko et al. 2022), which is never below the profile, and
+the distributions are convolved by dp-accounting. ``rdp``: Rényi divergences, as in most papers;
+looser, and known for three laws only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from fedcohort.core.errors import BadInput, MissingExtra
+from fedcohort.core.types import Floats
+from fedcohort.maths.hockey_stick import convex, gaussian
+from fedcohort.privacy.amplification import ADD_REMOVE, Part
+
+PLD, RDP = ACCOUNTANTS = ("pld", "rdp")
+
+POINTS = 20_000
+"""Points of the grid of losses of the narrowest round."""
+MOST_POINTS = 2_000_000
+"""Of the widest."""
+LARGEST_LOSS = 600.0
+"""Losses above it are counted as if they were infinite: e^600 is still a number."""
+TAIL = 9.5
+"""Standard deviations beyond which a Gaussian has a mass of 1e-21."""
+
+
+class Rounds(NamedTuple):
+    """So many rounds in which a client takes part alike."""
+
+    part: Part
+    number: int
+
+
+def epsilon(
+    rounds: Iterable[Rounds],
+    delta: float,
+    adjacency: str = ADD_REMOVE,
+    accountant: str = PLD,
+    points: int = POINTS,
+) -> float:
+    """Epsilon of all rounds together.
+
+    >>> sure = Part((1.0,), weight=1.0, displaced=0.0)
+    >>> round(epsilon([Rounds(sure, 500)], 1e-5), 1)
+    344.5
+    """
+    given = [each for each in rounds if each.number and each.part.chance > 0]
+    if not given:
+        return 0.0
+    if accountant == RDP:
+        return _by_rdp(given, delta, adjacency)
+    others = [each for each in given if not each.part.certain]
+    joined = math.sqrt(sum(n * part.distance(adjacency) ** 2 for part, n in given if part.certain))
+    if not others:
+        return gaussian_epsilon(joined, delta)
+    return _by_pld(others, joined, delta, adjacency, points)
+
+
+def gaussian_epsilon(distance: float, delta: float) -> float:
+    """The loss at which N(distance, 1) and N(0, 1) have the profile delta: exact."""
+
+    def excess(loss: float) -> float:
+        return float(gaussian(distance, np.array([loss]))[0]) - delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, _widest(distance), xtol=1e-10, rtol=1e-12))
+
+
+def _widest(distance: float) -> float:
+    """A loss that N(distance, 1) and N(0, 1) hardly ever pass."""
+    return distance**2 / 2 + TAIL * distance
+
+
+def _range(part: Part, adjacency: str) -> float:
+    """Losses beyond which a round has next to no mass; pessimistic whatever it is."""
+    widest = max(
+        _widest(number * part.farthest(adjacency))
+        for number, chance in enumerate(part.chances, start=1)
+        if chance > 0
+    )
+    return min(widest, LARGEST_LOSS)
+
+
+def _by_pld(
+    given: Sequence[Rounds], joined: float, delta: float, adjacency: str, points: int
+) -> float:
+    ranges = [_range(each.part, adjacency) for each in given]
+    widest = max(*ranges, min(_widest(joined), LARGEST_LOSS))
+    step = max(2 * min(ranges) / points, 2 * widest / MOST_POINTS)
+    totals: list[Any] = []
+    for each, reach in zip(given, ranges, strict=True):
+        totals = _times(totals, _distributions(each.part, adjacency, reach, step), each.number)
+    if joined > 0:
+        losses = _grid(min(_widest(joined), LARGEST_LOSS), step)
+        plain = _connected(gaussian(joined, losses), losses, step)
+        totals = _times(totals, [plain], 1)
+    return max(0.0, *(float(total.get_epsilon_for_delta(delta)) for total in totals))
+
+
+def _times(totals: list[Any], once: list[Any], number: int) -> list[Any]:
+    """Each of the totals, and that many times a round more."""
+    added = [one.self_compose(number) for one in once]
+    if not totals:
+        return added
+    size = max(len(totals), len(added))  # one stands for both orders of the neighbours
+    pairs = zip((totals * size)[:size], (added * size)[:size], strict=True)
+    return [total.compose(more) for total, more in pairs]
+
+
+def _distributions(part: Part, adjacency: str, reach: float, step: float) -> list[Any]:
+    """The privacy loss of one round, for each order of the neighbours."""
+    losses = _grid(reach, step)
+    return [_connected(profile, losses, step) for profile in part.profiles(adjacency, losses)]
+
+
+def _grid(reach: float, step: float) -> Floats:
+    most = math.ceil(reach / step)
+    return np.arange(-most, most + 1, dtype=np.float64) * step
+
+
+def _connected(profile: Floats, losses: Floats, step: float) -> Any:
+    """A distribution on the grid whose profile is nowhere below the given one.
+
+    The true profile is convex and nowhere above the given one, so it is not above the largest
+    convex function below that either, and it is below the chords between points of the grid.
+    """
+    pmf = _library().pld.pld_pmf
+    points, values = np.append(0.0, np.exp(losses)), np.append(1.0, profile)
+    kept = convex(points, values)
+    slopes = np.append(np.diff(values[kept]) / np.diff(points[kept]), 0.0)
+    masses = np.zeros(len(losses))
+    masses[kept[1:] - 1] = points[kept[1:]] * np.maximum(0.0, np.diff(slopes))
+    lowest = round(float(losses[0]) / step)
+    return pmf.DensePLDPmf(step, lowest, masses, float(profile[-1]), True)
+
+
+def _library() -> Any:
+    try:
+        import dp_accounting.pld.pld_pmf
+        import dp_accounting.rdp
+    except ImportError:
+        raise MissingExtra("The price in privacy", "privacy") from None
+    return dp_accounting
+
+
+def _by_rdp(given: Sequence[Rounds], delta: float, adjacency: str) -> float:
+    dp = _library()
+    relations = dp.NeighboringRelation
+    relation = relations.ADD_OR_REMOVE_ONE if adjacency == ADD_REMOVE else relations.REPLACE_ONE
+    accountant = dp.rdp.RdpAccountant(neighboring_relation=relation)
+    for part, number in given:
+        accountant.compose(_event(dp, part, adjacency), number)
+    return float(accountant.get_epsilon(delta))
+
+
+def _event(dp: Any, part: Part, adjacency: str) -> Any:
+    """What dp-accounting calls it; the noise multiplier is that of the neighbours' distance."""
+    noise = dp.GaussianDpEvent(1.0 / part.farthest(adjacency))
+    if part.certain:
+        return dp.GaussianDpEvent(1.0 / part.distance(adjacency))
+    if len(part.chances) == 1 and part.displaced == 0 and adjacency == ADD_REMOVE:
+        return dp.PoissonSampledDpEvent(part.chance, noise)
+    if len(part.chances) == 1 and 0 < part.displaced < math.inf and adjacency != ADD_REMOVE:
+        share = Fraction(part.chance).limit_denominator(10**6)
+        return dp.SampledWithoutReplacementDpEvent(share.denominator, share.numerator, noise)
+    raise _unknown_to_rdp()
+
+
+def _unknown_to_rdp() -> BadInput:
+    return BadInput(
+        "The accountant 'rdp' knows rounds in which everybody takes part, independent clients "
+        "under add-remove and cohorts of fixed size under replace-one; use 'pld'."
+    )

@@ -1,0 +1,63 @@
+"""``fedcohort price``, as it is typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fedcohort.cli import app
+from fedcohort.core.errors import FedcohortError
+
+pytest.importorskip("dp_accounting")
+
+
+def run(*words):
+    result = CliRunner().invoke(app(), ["price", *words], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_one_scheme_is_told_in_words():
+    out = run("binomial", "-n", "1000", "-T", "500")
+    assert "1.326" in out
+    assert "16.53" in out
+    assert "344.5" in out
+    assert "if nobody learns who took part" in out
+    assert "The seed is a secret" in out
+
+
+def test_json_has_every_number():
+    told = json.loads(run("poisson", "-n", "100", "-m", "5", "-T", "20", "--json"))
+    assert told["epsilon"] < told["seen"] < told["unamplified"]
+    assert told["covered"] is True
+    assert told["adjacency"] == "add-remove"
+
+
+def test_several_schemes_are_a_table_with_the_cheapest_first():
+    lines = run("pow-d", "md", "binomial", "-n", "100", "-m", "5", "-T", "20").splitlines()
+    rows = [line.split()[0] for line in lines if line.startswith(("pow-d", "md", "binomial"))]
+    assert rows == ["binomial", "md", "pow-d"]
+    assert any("of the sums alone" in line for line in lines)
+
+
+def test_a_wanted_epsilon_gives_the_noise():
+    told = json.loads(run("binomial", "-n", "100", "-T", "20", "--epsilon", "1", "--json"))
+    assert 0.98 < told["epsilon"] <= 1
+
+
+def test_clients_of_different_sizes_pay_differently(tmp_path):
+    file = tmp_path / "sizes.csv"
+    file.write_text("5\n" + "1\n" * 20)
+    out = run("poisson", "--sizes", str(file), "-m", "4", "-T", "5")
+    assert "worst-off" in out
+    assert "of the cheapest" in out
+
+
+@pytest.mark.parametrize(
+    "words", [["md"], ["md", "-n", "5", "--sizes", "x.csv"], ["md", "-n", "0"]]
+)
+def test_clients_must_be_given_once(words):
+    with pytest.raises(FedcohortError, match="-n"):
+        run(*words)
