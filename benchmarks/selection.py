@@ -6,6 +6,7 @@
   matrix, filled client by client, with the sum of the current row taken anew for each client.
   Both must agree to 1e-8.
 * m = 100 of n clients by MD and by uniform sampling against `Generator.choice`.
+* A balanced draw (the cube method) of m = 10 with nine components.
 * ``--large``: n = 10,000,000, each in a process of its own, with the peak of its memory.
 
 Times are processor time, the best of several runs; on a shared machine only ratios within one
@@ -26,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort import Federation, RoundContext, Selector, scheme
+from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats, Ints
-from fedcohort.designs import Rows
+from fedcohort.designs import Cube, Rows
 
 M_DRAWS = 100
 LARGE = 10_000_000
@@ -108,6 +110,17 @@ def draws(name: str, n: int) -> dict[str, Any]:
     }
 
 
+def cubes(n: int, program: bool) -> dict[str, Any]:
+    """A balanced draw with nine components of label shares."""
+    rng = stream(0, "labels")
+    labels = rng.dirichlet(np.full(10, 0.3), n)
+    design = Cube.balancing(Shares.of(sizes_of(n)), 10, labels, 9, program)
+    design.draw(rng)
+    end = "program" if program else "drop"
+    what = f"balanced, landing={end}, draw, n = {n:,}, m = 10"
+    return {"what": what, "seconds": best(lambda: design.draw(rng), 10)}
+
+
 def large(name: str) -> dict[str, Any]:
     """Build, first draw and further draws at n = 10,000,000, and the peak memory of it all."""
     sizes, chosen = sizes_of(LARGE), scheme(name, m=M_DRAWS)
@@ -156,6 +169,7 @@ def main() -> None:
         return
     rows = [against_dense(1_000, 100), against_dense(10_000, 1_000)]
     rows += [draws(name, n) for name in ("md", "uniform") for n in (10_000, 1_000_000)]
+    rows += [cubes(n, program) for n in (100, 1_000, 10_000) for program in (False, True)]
     if options.large:
         rows += [in_own_process(name) for name in ("md", "uniform", "clustered-size")]
     print(json.dumps(rows, indent=1)) if options.json else show(rows)

@@ -23,7 +23,7 @@ from fedcohort.report.format import counted
 from fedcohort.report.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
-from fedcohort.theory.advice import Advice, SchemeFacts
+from fedcohort.theory.advice import KNOWN, Advice, SchemeFacts
 from fedcohort.theory.catalogue import ConstantsRow
 
 
@@ -177,12 +177,14 @@ def show(advice: Advice, console: Console | None = None) -> None:
     """The table, the recommendation, and what cannot be known."""
     out = _wide(console)
     _say(out, f"{_head(advice)}\n")
-    columns = _columns([row for row in advice.rows if row.status == "exact"])
+    columns = _columns([row for row in advice.rows if row.status in KNOWN])
     table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
     out.print(table)
     if dropped:
         _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
-    rest = [row for row in advice.rows if row.status != "exact"]
+    estimated = [row for row in advice.rows if row.status == "approximate"]
+    _say_why(estimated, "\nEstimated, because no formula gives it:", out)
+    rest = [row for row in advice.rows if row.status not in KNOWN]
     _say_why(rest, "\nNot computed (what each needs: --json):", out)
     head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
     out.print(Text(f"\n{head}", "bold"))

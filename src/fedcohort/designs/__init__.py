@@ -2,6 +2,7 @@
 
 from fedcohort.core.design import Design, Distinct
 from fedcohort.designs.bernoulli import Bernoulli
+from fedcohort.designs.cube import Cube
 from fedcohort.designs.everyone import Everyone
 from fedcohort.designs.fixed_size import FixedSize
 from fedcohort.designs.pivotal import LocalPivotal, Pivotal
@@ -12,6 +13,7 @@ from fedcohort.designs.systematic import Systematic
 
 __all__ = [
     "Bernoulli",
+    "Cube",
     "Design",
     "Distinct",
     "Everyone",

@@ -139,7 +139,9 @@ class LocalPivotal(Approximated):
 
     points: Floats
 
-    exact_up_to = 6  # the order of the duels is random as well
+    @property
+    def exact_up_to(self) -> int:
+        return 5  # the order of the duels is random as well
 
     def pools(self) -> NearPools:
         return NearPools.around(self.points, self.inclusion())

@@ -208,3 +208,23 @@ class Tickets:
         if not isinstance(self._rng, np.random.Generator):
             return self._rng.choose([part, whole - part]) == 0
         return self.below(whole) < part
+
+
+def coins_each(rng: Rng, parts: Ints, wholes: Ints) -> NDArray[np.bool_]:
+    """Independent coins, each with a whole of its own: True with ``parts[i] / wholes[i]``.
+
+    >>> coins_each(np.random.Generator(np.random.Philox(1)), np.array([0, 3]), np.array([5, 3]))
+    array([False,  True])
+    """
+    if not isinstance(rng, np.random.Generator) or wholes.dtype == object:
+        tickets = Tickets(rng)
+        shown = [tickets.heads(int(p), int(w)) for p, w in zip(parts, wholes, strict=True)]
+        return np.array(shown, dtype=bool)
+    bounds = wholes.astype(np.uint64)
+    # A whole that a float rounds up to a power of two gets a bit more than it needs: still exact.
+    bits = np.maximum(np.frexp((wholes - 1).astype(np.float64))[1], 1)
+    shifts = (WORD - bits).astype(np.uint64)
+    drawn = rng.bit_generator.random_raw(len(parts)) >> shifts
+    while (again := np.flatnonzero(drawn >= bounds)).size:
+        drawn[again] = rng.bit_generator.random_raw(again.size) >> shifts[again]
+    return np.asarray(drawn < parts.astype(np.uint64), dtype=bool)

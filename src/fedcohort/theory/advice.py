@@ -15,8 +15,10 @@ from fedcohort.core.errors import BadParameter, FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.price import price
 from fedcohort.theory.question_cost import bytes_of, rehearse
@@ -26,6 +28,10 @@ LEARNING_LIMIT = 3_000
 """With more clients, schemes that ask or listen are described but their law is not computed."""
 UNBIASED = 1e-9
 """A bias below this is a rounding error."""
+KNOWN = ("exact", "approximate")
+"""The statuses of a scheme that has a score."""
+COHORTS = 64
+"""Cohorts drawn to estimate a variance that has no formula."""
 CLASSES = 10
 """Classes of a label histogram, where none is given, for the price of sending it."""
 
@@ -37,7 +43,8 @@ class SchemeFacts:
     Attributes
     ----------
     status
-        ``"exact"``, ``"unknown"`` (the law depends on what is asked later) or
+        ``"exact"``, ``"approximate"`` (the score is estimated from drawn cohorts; the note has
+        its interval), ``"unknown"`` (the law depends on what is asked later) or
         ``"not applicable"``.
     bias
         sum_i |E omega_i - p_i|: 0 for an unbiased scheme.
@@ -261,7 +268,7 @@ class Judge:
             row = (
                 replace(row, status="unknown", note=self.why_unknown(scheme))
                 if design is None
-                else self._measured(design, replace(row, status="exact"))
+                else self._measured(design, self._stated(design, row))
             )
         return self._priced(scheme, m, self._private(scheme, row))
 
@@ -292,13 +299,31 @@ class Judge:
         fresh = Federation.restored(fed.shares.parts, fed.sizes, len(fed))
         return self.known.law(scheme, fresh)
 
+    @property
+    def _vectors(self) -> Floats | None:
+        """(n, d) what is aggregated: pilot updates, or label shares; None: neither is known."""
+        if self.known.updates is not None:
+            return np.asarray(self.known.updates, dtype=np.float64)
+        return self.known.label_shares
+
+    def _stated(self, design: Design, row: SchemeFacts) -> SchemeFacts:
+        """The row, with how its score is known."""
+        x = self._vectors
+        if x is None or design.second_moments.startswith("exact"):
+            return replace(row, status="exact")  # single weights vary as is known exactly
+        found = self._estimate(design, x)
+        return replace(row, status="approximate", note=f"{found}.")
+
+    def _estimate(self, design: Design, x: Floats) -> Estimate:
+        return estimated_variance(design, x, COHORTS, stream(0, "advice"))
+
     def score(self, design: Design, sigma: float, weight_sum: float) -> float:
         """What schemes are ranked by: a variance of the aggregate."""
-        if self.known.updates is not None:
-            return design.aggregate_variance(np.asarray(self.known.updates, dtype=np.float64))
-        shares = self.known.label_shares
-        if shares is not None:
-            return design.aggregate_variance(shares)
+        x = self._vectors
+        if x is not None and not design.second_moments.startswith("exact"):
+            return self._estimate(design, x).variance
+        if x is not None:
+            return design.aggregate_variance(x)
         return self.heterogeneity * sigma + weight_sum
 
     def _measured(self, design: Design, row: SchemeFacts) -> SchemeFacts:
@@ -392,7 +417,8 @@ def _never(inclusion: Floats, rounds: int) -> Floats:
 def _order(row: SchemeFacts) -> tuple[int, float, str]:
     """Unbiased by score, then biased, unknown and not applicable ones."""
     kinds = ["exact", "biased", "unknown", "not applicable"]
-    kind = "biased" if row.status == "exact" and not row.unbiased else row.status
+    known = row.status in KNOWN  # estimates are ranked among the others
+    kind = "biased" if known and not row.unbiased else "exact" if known else row.status
     return kinds.index(kind), row.score or 0.0, row.name
 
 

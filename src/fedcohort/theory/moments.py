@@ -30,10 +30,14 @@ class Moments:
     gamma: float | None
     weight_sum_variance: float
     expected_distinct: float
+    second_moments: str = "exact"
+    """How covariances are known: exactly, by enumeration, or by which approximation."""
 
 
 def moments(design: Design) -> Moments:
-    """The exact moments of a design, in O(n).
+    """The moments of a design, in O(n); exact unless ``second_moments`` says otherwise.
+
+    Means, inclusion and the variances of single weights are exact in any case.
 
     >>> from fedcohort import Federation, scheme
     >>> md = moments(scheme("md", m=2).law(Federation.from_sizes([5, 4, 3, 2, 1])))
@@ -52,6 +56,7 @@ def moments(design: Design) -> Moments:
         gamma,
         design.weight_sum_variance(),
         float(inclusion.sum()),
+        design.second_moments,
     )
 
 
