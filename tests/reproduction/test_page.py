@@ -44,9 +44,14 @@ TEXT = f"# Page\n\nWords.\n\n{BEGIN}\nold"
 
 def test_a_claim_that_no_run_has_seen(tmp_path: Path) -> None:
     made = page(TEXT, [RECIPE], [])
-    assert made.startswith(f"# Page\n\nWords.\n\n{BEGIN}\n\n## A paper\n")
+    assert made.startswith(f"# Page\n\nWords.\n\n{BEGIN}\n\n| paper | claims |")
+    assert "\n## A paper\n\n### Table 1: `mine`\n\nThe answer.\n" in made
+    assert "\n| A paper | 1 | 0 | 0 | 0 | 0 | 1 |\n" in made
     assert "old" not in made
-    assert "| not run yet | `fedcohort reproduce mine --scale standard` |" in made
+    assert (
+        "\nNot run yet: `fedcohort reproduce mine --scale standard`\n\n| claim | printed |\n"
+        in made
+    )
     assert "42 \\| 43 (once 54)" in made
 
 
@@ -57,9 +62,10 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
     results = kept(tmp_path)
     made = page(TEXT, [RECIPE], results)
     assert "`fedcohort reproduce mine --scale standard`, 2 seeds, 1 partition, " in made
-    assert "**reproduced**" in made
+    assert "| the answer | 42 \\| 43 (once 54) | 42 | **reproduced** |\n" in made
+    assert "\n| A paper | 1 | 1 | 0 | 0 | 0 | 0 |\n" in made
     changed = replace(RECIPE, claims=(replace(RECIPE.claims[0], judge=Exact("answer", 42, 1)),))
-    assert "not run yet" in page(TEXT, [changed], results)
+    assert "Not run yet" in page(TEXT, [changed], results)
     (tmp_path / "mine-quick.json").rename(tmp_path / "mine.json")
     with pytest.raises(BadInput, match=r"must be named 'mine-quick\.json'"):
         kept(tmp_path)

@@ -13,10 +13,12 @@ from typing import Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.reproduction.judged import found_text
+from fedcohort.reproduction.judges import VERDICTS
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
 
 BEGIN = "<!-- From here on the page is made by `make reproduction`. -->"
-HEADS = ("where", "claim", "printed", "ours", "verdict", "run")
+HEADS = ("claim", "printed", "ours", "verdict")
+NOT_RUN = "not run yet"
 Facts = Mapping[str, Any]
 
 
@@ -44,34 +46,70 @@ def page(text: str, recipes: Iterable[Recipe], results: Sequence[Facts]) -> str:
 
 def _lines(recipes: Sequence[Recipe], results: Sequence[Facts]) -> Iterator[str]:
     now = [recipe for recipe in recipes if recipe.run is None]  # those that were have no claims
-    for paper in sorted({recipe.paper for recipe in now}):
+    papers = sorted({recipe.paper for recipe in now})
+    yield from _summary(papers, now, results)
+    for paper in papers:
         yield f"## {paper}\n"
-        yield _row(HEADS)
-        yield _row(["---"] * len(HEADS))
         for recipe in sorted(now, key=lambda each: each.name):
             if recipe.paper == paper:
-                for claim in recipe.claims:
-                    yield _row(_cells(recipe, claim, results))
+                yield from _section(recipe, results)
+
+
+def _summary(
+    papers: Sequence[str], recipes: Sequence[Recipe], results: Sequence[Facts]
+) -> Iterator[str]:
+    """How many claims of every paper have which verdict."""
+    yield from _head("paper", "claims", *VERDICTS, NOT_RUN)
+    for paper in papers:
+        runs = [
+            _run(recipe, claim, results)
+            for recipe in recipes
+            if recipe.paper == paper
+            for claim in recipe.claims
+        ]
+        found = [NOT_RUN if run is None else run[1]["verdict"] for run in runs]
+        yield _row([paper, *map(str, [len(found), *map(found.count, (*VERDICTS, NOT_RUN))])])
+    yield ""
+
+
+def _section(recipe: Recipe, results: Sequence[Facts]) -> Iterator[str]:
+    """The claims of a recipe, run by run: a command, and a line for every claim it judged."""
+    yield f"### {recipe.where}: `{recipe.name}`\n"
+    yield f"{recipe.title}.\n"
+    by_run: dict[str, list[list[str]]] = {}
+    for claim in recipe.claims:
+        how, cells = _cells(recipe, claim, results)
+        by_run.setdefault(how, []).append(cells)
+    for how, rows in by_run.items():
+        yield f"{how}\n"
+        yield from _head(*HEADS[: len(rows[0])])
+        yield from map(_row, rows)
         yield ""
+
+
+def _head(*names: str) -> Iterator[str]:
+    yield _row(names)
+    yield _row(["---"] * len(names))
 
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> list[str]:
+def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str, list[str]]:
+    """By which run a claim is judged, in words, and its line."""
     run = _run(recipe, claim, results)
     printed = f"{claim.printed} ({claim.erratum})" if claim.erratum else claim.printed
-    first = [f"{recipe.where}, `{recipe.name}`", claim.statement, printed]
+    first = [claim.statement, printed]
     if run is None:
         scale = "standard" if "standard" in recipe.scales else next(iter(recipe.scales))
-        return [*first, "", "not run yet", f"`fedcohort reproduce {recipe.name} --scale {scale}`"]
+        return f"Not run yet: `fedcohort reproduce {recipe.name} --scale {scale}`", first
     facts, found = run
     seeds, partitions = facts["seeds"], facts["partitions"]
     command = f"`fedcohort reproduce {recipe.name} --scale {facts['scale']}{_other(recipe, facts)}`"
     times = f"{seeds} seed{'s' * (seeds > 1)}, {partitions} partition{'s' * (partitions > 1)}"
     how = f"{command}, {times}, {facts['date']}, version {facts['version']}"
-    return [*first, found_text(found), f"**{found['verdict']}**", how]
+    return how, [*first, found_text(found), f"**{found['verdict']}**"]
 
 
 def _other(recipe: Recipe, facts: Facts) -> str:

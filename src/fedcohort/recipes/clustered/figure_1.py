@@ -98,7 +98,6 @@ FIGURE_1 = Recipe(
             "MD chooses ten different clients with probability 63 %",
             "100!/(90! 100^10), Section 6",
             Exact("MD: chance of ten different clients", 0.62816, 5e-6),
-            erratum="E0.14",
         ),
         Claim(
             "every client's weight varies less under Algorithm 1 than under MD",
@@ -126,7 +125,7 @@ FIGURE_1 = Recipe(
             "Algorithm 1 learns better than MD",
             "its curve is above MD's",
             difference("area", "Algorithm 1", "MD"),
-            erratum="E0.6",
+            erratum="the order of ties is not printed; here they are shuffled",
         ),
         Claim(
             "Algorithm 2 learns better than Algorithm 1 and MD",
@@ -145,7 +144,7 @@ FIGURE_1 = Recipe(
             "with ties by index Algorithm 1 is target sampling",
             "not in the paper: clients are stored digit by digit",
             Alike("classes", "Algorithm 1, ties by index", "target", 0.01),
-            erratum="E0.6",
+            erratum="the order of ties is not printed, and decides",
         ),
     ),
     panels=(

@@ -76,10 +76,10 @@ FIGURE_2 = Recipe(
             _worse("MD", "uniform", EQUAL),
         ),
         Claim(
-            "and by less, the more clients there are",
+            "and with equal importances by less, the more clients there are",
             "Figure 2a: inversely proportional to n",
             _fades("MD", "uniform", EQUAL),
-            erratum="E2.14",
+            erratum="by 1/m - 1/n, which grows with n",
         ),
         Claim(
             "with importances by size MD outperforms uniform sampling",
@@ -87,7 +87,7 @@ FIGURE_2 = Recipe(
             _worse("uniform", "MD", BY_SIZE),
         ),
         Claim(
-            "and by less, the more clients there are",
+            "and with importances by size by less, the more clients there are",
             "Figure 2b: mitigated with a large number of clients",
             _fades("uniform", "MD", BY_SIZE),
         ),

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._fashion import (
-    BEST,
-    BEST_HALF,
-    LOSS,
-    MANY,
-    NOTES,
-    cell,
-    scales,
-)
+from fedcohort.recipes.thesis._federations import BEST, BEST_HALF, LOSS, NOTES, cell, scales
 from fedcohort.reproduction import Claim, Curves, Every, Recipe, difference
 
 ARMS = {"Pow-6": "pow-d:m=3,d=6", "Rand": "md:m=3", "FedAvg": "fedavg:m=3"}
@@ -22,8 +14,8 @@ FIGURE_1_3 = Recipe(
     "Power-of-Choice beside weighted random selection and FedAvg",
     PAPER,
     where="Figures 1.3 and 1.4",
-    cells=(cell(MANY, ARMS),),
-    scales=scales({MANY: MANY}),
+    cells=(cell(ARMS),),
+    scales=scales(),
     claims=(
         Claim(
             "Pow-6 is more accurate than both",

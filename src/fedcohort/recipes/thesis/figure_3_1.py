@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._fashion import BEST, LOSS, MANY, NOTES, cell, clustered, scales
+from fedcohort.recipes.thesis._federations import BEST, LOSS, NOTES, cell, clustered, scales
 from fedcohort.reproduction import Claim, Curves, Every, Recipe, difference
 
 D, W = 10, 5
@@ -18,8 +18,8 @@ FIGURE_3_1 = Recipe(
     "Choosing from clusters by size alone beside Power-of-Choice",
     PAPER,
     where="Figures 3.1 and 3.2",
-    cells=(cell(MANY, {"Pow-10": f"pow-d:m={W},d={D}", **STATIC}),),
-    scales=scales({MANY: MANY}),
+    cells=(cell({"Pow-10": f"pow-d:m={W},d={D}", **STATIC}),),
+    scales=scales(),
     claims=(
         Claim(
             "the data-oriented static strategy cannot match Power-of-Choice",

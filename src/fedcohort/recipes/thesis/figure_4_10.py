@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._fashion import BEST, LOSS, MANY, NOTES, cell, clustered, scales
+from fedcohort.recipes.thesis._federations import BEST, LOSS, NOTES, cell, clustered, scales
 from fedcohort.reproduction import Claim, Contrast, Curves, Recipe
 
 D, W = 10, 5
@@ -27,8 +27,8 @@ FIGURE_4_10 = Recipe(
     "Strategies over clusters made by OPTICS and by DBSCAN",
     PAPER,
     where="Figures 4.10 and 4.11",
-    cells=(cell(MANY, ARMS),),
-    scales=scales({MANY: MANY}),
+    cells=(cell(ARMS),),
+    scales=scales(),
     claims=(
         Claim(
             "OPTICS is slightly more accurate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._fashion import (
+from fedcohort.recipes.thesis._federations import (
     BEST,
     BEST_HALF,
     LOSS,
@@ -57,7 +57,7 @@ FIGURE_4_12 = Recipe(
     "Strategies over clusters beside Power-of-Choice, four numbers of clients",
     PAPER,
     where="Figures 4.12 to 4.15, 4.19 and 4.20",
-    cells=tuple(cell(label, arms(d, w)) for label, (d, w) in NAMES.items()),
+    cells=tuple(cell(arms(d, w), name=label) for label, (d, w) in NAMES.items()),
     scales=scales(dict.fromkeys(NAMES, MANY)),
     claims=(
         Claim(

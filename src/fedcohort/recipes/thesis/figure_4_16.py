@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._fashion import ALIKE, BEST, FEW, NOTES, cell, clustered, scales
+from fedcohort.recipes.thesis import _federations as federations
+from fedcohort.recipes.thesis._federations import BEST, NOTES, cell, clustered, scales
 from fedcohort.reproduction import Alike, Bars, Claim, Close, Curves, Every, Recipe, difference
 from fedcohort.trace import Trace
 
@@ -14,6 +15,7 @@ ARMS = {
     "AverageLoss": clustered("average-loss", 6, 3),
     "BestLoss": clustered("best-loss", 6, 3),
 }
+ALIKE, FEW = str(federations.ALIKE), str(federations.FEW)
 MATCH = 0.03
 """Accuracies so close match."""
 PRINTED = {
@@ -36,8 +38,8 @@ FIGURE_4_16 = Recipe(
     "Clusters where labels differ less, and where clients are few",
     PAPER,
     where="Figures 4.16 to 4.18, Tables 4.4 and 4.5",
-    cells=(cell(ALIKE, ARMS, ALIKE), cell(FEW, ARMS, FEW)),
-    scales=scales({ALIKE: ALIKE, FEW: FEW}),
+    cells=(cell(ARMS, federations.ALIKE), cell(ARMS, federations.FEW)),
+    scales=scales({ALIKE: federations.ALIKE, FEW: federations.FEW}),
     claims=(
         Claim(
             "at HD 0.8 BestLoss matches Power-of-Choice",

@@ -154,7 +154,7 @@ TABLE_4_1 = Recipe(
     notes=(
         "The thesis clusters one federation of each kind, and its grid is not printed; noise is "
         "left out of the score here, which fits its numbers best.",
-        "Clients hold at least 1 sample instead of 10, which at K=100, alpha=0.05 hardly ever "
+        "Clients hold at least 1 sample instead of 10, which at K = 100, alpha = 0.05 hardly ever "
         "happens; the distances are the same.",
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._federations import HALF, NOTES, PROFILE, QUICK, SETTINGS, M, runs
+from fedcohort.recipes.thesis._federations import HALF, NOTES, PROFILE, cell, scales
 from fedcohort.reproduction import Bars, Claim, Curves, Every, Ratio, Recipe, Scale, difference
 
 F1 = {
@@ -20,12 +20,8 @@ TABLE_4_3 = Recipe(
     "Clustered Power-of-Choice beside the plain one: accuracy, loss and F1 by class",
     PAPER,
     where="Figures 4.12 and 4.13, Table 4.3",
-    cells=(runs(SETTINGS[0], {name: f"{name}:m={M},d=6" for name in F1}),),
-    scales={
-        "quick": QUICK,
-        "standard": Scale(seeds=10),
-        "full": Scale(seeds=10, partitions=5, changed="5 federations instead of 1."),
-    },
+    cells=(cell({name: f"{name}:d=6,m=3" for name in F1}),),
+    scales=scales(partitions=5) | {"standard": Scale(seeds=10)},
     claims=(
         Claim(
             f"best-loss is ahead of pow-d at round {HALF}",
