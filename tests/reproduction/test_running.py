@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,6 +90,30 @@ def test_run_written_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if place.suffix != ".json":
             assert place.read_bytes() == content, place
     assert json.loads((tmp_path / "tiny.json").read_text()) == {**facts, "date": "2020-01-01"}
+
+
+def test_seeds_and_partitions_add_to_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(TINY, tmp_path)
+    before = {p: p.read_bytes() for p in tmp_path.glob("runs/**/*.npz")}
+    computed, real = [], comparison.Arm.run
+
+    def counted(self: comparison.Arm, task: Any, **options: Any) -> Any:
+        if options["rounds"] > 1:  # not the trial round
+            computed.append(options["seed"])
+        return real(self, task, **options)
+
+    monkeypatch.setattr(comparison.Arm, "run", counted)
+    more = ran(TINY, tmp_path, seeds=4)
+    assert sorted(computed) == [2, 2, 3, 3]  # two arms, and none of the seeds that were there
+    assert all(p.read_bytes() == content for p, content in before.items())
+    assert more.findings[0].units == 4
+    computed.clear()
+    ran(TINY, tmp_path)  # fewer again: all are there
+    assert computed == []
+    ran(TINY, tmp_path, partitions=2)
+    assert len(computed) == 2 * 2  # of the second partition
 
 
 def test_partitions_are_the_units(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ LINE = "0.35"
 """The grey of what is printed."""
 WIDE = 2
 """Panels side by side in the PNG, beside the words."""
+LETTERS, HANDLE = 14, 7
+"""Of a legend: letters to an inch, and how many the line before a name takes."""
+YLABELS = {"distinct": "clients", "train_loss": "training loss"}
 
 
 class Panel(ABC):
@@ -81,7 +84,9 @@ class Curves(Panel):
             axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.12, lw=0)
             axes.plot(x, mean, color=colour, ls=dash_of(index), label=label)
             _mark(axes, self.printed.get(label), colour)
-        axes.set(xlabel="round", ylabel=self.of.replace("_", " "), title=self.title)
+        ylabel = YLABELS.get(self.of, self.of.replace("_", " "))
+        axes.set(xlabel="round", ylabel=ylabel, title=self.title)
+        axes.xaxis.get_major_locator().set_params(integer=True)  # there is no round 2.5
         if self.log:
             axes.set_yscale("log")
         _legend(axes)
@@ -236,6 +241,33 @@ def _legend(axes: Any) -> None:
         axes.legend(once.values(), [label.replace("$", r"\$") for label in once])
 
 
+def _one_legend(figure: Any) -> None:
+    """One legend above all panels instead of one over the curves of each.
+
+    An arm looks the same in all panels, so it is enough where no panel names something that the
+    panel with most names has not; otherwise one look would have two names, and each keeps its own.
+    """
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    found = [
+        dict(zip((text.get_text() for text in each.get_texts()), each.legend_handles, strict=True))
+        for each in legends
+    ]
+    most = max(found, key=len, default={})
+    if not most or any(set(names) - {*most, PRINTED} for names in found):
+        for each in legends:
+            each.set(frame_on=True)
+            each.get_frame().set(alpha=0.75, linewidth=0)
+        return
+    for names in found:
+        most = {**names, **most}  # PRINTED may be of another panel
+    for each in legends:
+        each.remove()
+    room = figure.get_figwidth() * LETTERS // (max(map(len, most)) + HANDLE)
+    figure.legend(
+        most.values(), most, loc="outside upper center", ncols=int(min(len(most), max(1, room)))
+    )
+
+
 def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
     """The figure as PNG (panels side by side) and as PDF (one below the other, a column wide)."""
     import matplotlib as mpl
@@ -256,6 +288,7 @@ def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
             grid = figure.add_gridspec(rows, columns)
             for spot, panel in zip(spots, recipe.panels, strict=True):
                 panel.draw(figure.add_subplot(grid[spot]), results)
+            _one_legend(figure)
             if words:  # at the right, or below
                 beside = grid[:, -1] if columns > 1 else grid[-1, 0]
                 _say(figure.add_subplot(beside), recipe)

@@ -1,0 +1,53 @@
+"""A figure has one legend where one is enough, and it lies over no curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fedcohort.reproduction.drawing import PRINTED, _one_legend
+
+
+def drawn(*panels: list[str]) -> Any:
+    figure = Figure(figsize=(6, 3), layout="constrained")
+    for axes, labels in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        for label in labels:
+            axes.plot([0, 1], [0, 1], label=label)
+        if labels:
+            axes.legend()
+    _one_legend(figure)
+    return figure
+
+
+def words(legend: Any) -> list[str]:
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_arms_that_all_panels_share_are_named_once_and_outside() -> None:
+    figure = drawn(["md", "uniform"], ["uniform", PRINTED], [])
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    (legend,) = figure.legends
+    assert sorted(words(legend)) == ["md", PRINTED, "uniform"]
+    FigureCanvasAgg(figure).draw()
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
+def test_a_look_never_has_two_names() -> None:
+    figure = drawn(["md", "uniform"], ["theory"])
+    assert figure.legends == []
+    assert [words(axes.get_legend()) for axes in figure.axes] == [["md", "uniform"], ["theory"]]
+
+
+def test_many_long_names_are_not_cut_off() -> None:
+    figure = drawn([f"an arm with a rather long name, number {k}" for k in range(7)])
+    FigureCanvasAgg(figure).draw()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
+def test_nothing_to_name() -> None:
+    assert drawn([], []).legends == []
