@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.report import clients, facts, figures_divisions, page, prose, sheets, weights
+from fedcohort.report import (
+    clients,
+    facts,
+    figures_divisions,
+    page,
+    prose,
+    scoreboard,
+    sheets,
+    weights,
+)
 
 
 def on(comparison: Comparison, levels: dict[str, float], partitions: int, easier: float = 0.05):
@@ -80,6 +89,7 @@ def test_runs_without_a_partner_do_not_count_and_are_named(seven):
     table = facts.summary(some)
     assert table["runs"].tolist() == [13, 13]
     assert table["pairs"][1] == 13
+    assert "over 13 runs on 7 divisions," in prose.headline(some, table)
     said = prose.lacking(some)
     assert said.startswith("1 run is missing (uniform with seed 1 on division 6)")
     assert prose.lacking(seven) == ""
@@ -144,3 +154,63 @@ def test_folders_that_differ_otherwise_are_not_pooled(make):
     whole = report.combined([apart(make, 0), apart(make, 1, told=other)])
     assert len(whole.labels) == 4  # a scheme of the same name with another setting is another
     assert len(report.combined([apart(make, 0), apart(make, 0)]).labels) == 4
+
+
+def test_every_division_counts_the_same_in_levels_as_in_gaps(make):
+    """By runs alone md would be ahead, on the division with more seeds; by divisions it is not."""
+    levels = {("md", 0): 0.6, ("uniform", 0): 0.5, ("md", 1): 0.5, ("uniform", 1): 0.8}
+    traces = tuple(
+        replace(
+            trace,
+            settings={**trace.settings, "partition": number},
+            accuracy=np.full(trace.rounds, levels[trace.label, number]),
+        )
+        for number, seeds in ((0, 3), (1, 1))
+        for trace in make(seeds=seeds).traces
+    )
+    uneven = Comparison(traces, make().settings)
+    table = facts.summary(uneven)
+    assert table["scheme"].tolist() == ["uniform", "md"]
+    assert table["final"].tolist() == pytest.approx([0.65, 0.55])
+    assert table["best"].tolist() == pytest.approx([0.65, 0.55])
+    assert table["difference"][1] == pytest.approx(-0.1)
+    assert "over 4 runs on 2 divisions, 10.0 points above md" in prose.headline(uneven, table)
+
+
+def test_the_page_tests_the_same_runs_as_the_table(make):
+    """A scheme that lacks a run takes that seed of that division from all pairs of others."""
+    full = on(
+        make(("md", "uniform", "full"), seeds=2), {"md": 0.3, "uniform": 0.32, "full": 0.4}, 3
+    )
+    rest = tuple(t for t in full.traces if (t.label, t.partition, t.seed) != ("md", 2, 1))
+    some = replace(full, traces=rest)
+    table = facts.summary(some).set_index("scheme")
+    shown = scoreboard.pairs(some)[some.labels.index("full")][some.labels.index("uniform")]
+    assert shown is not None
+    assert shown["gap"][1] == table["difference"]["uniform"]
+    assert shown["these"][1] == table["p_these_holm"]["uniform"]
+    assert sheets.sheets(some)["pairwise"]["pairs"].tolist() == [5] * 6
+
+
+def test_a_second_division_that_not_all_schemes_have_is_not_spoken_of(make):
+    two = on(make(seeds=2), {"md": 0.3, "uniform": 0.32}, 2)
+    begun = replace(two, traces=tuple(t for t in two.traces if t.partition == 0 or t.label == "md"))
+    text = page.page(begun)
+    assert "It speaks of this one division of the data" in text
+    assert "divisions like these" not in text.split("<script")[0]
+
+
+def test_what_one_folder_was_told_of_the_target_holds_for_both_or_none(make):
+    told = {"target": 0.3, "crossing": "first"}
+    one, other = apart(make, 0, told=told), apart(make, 1)
+    for pair in ([one, other], [other, one]):
+        assert not {"target", "crossing"} & report.combined(pair).settings.keys()
+    both = report.combined([one, apart(make, 1, told=told)])
+    assert (both.settings["target"], both.settings["crossing"]) == (0.3, "first")
+
+
+def test_folders_that_are_being_extended_are_pooled_and_say_so(make):
+    one, other = apart(make, 0, told={"shorter": 2}), apart(make, 1, told={"shorter": 1})
+    whole = report.combined([one, other, apart(make, 2)])
+    assert whole.partitions == (0, 1, 2)
+    assert prose.lacking(whole).startswith("3 runs of fewer than")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.core.errors import BadInput
 from fedcohort.report.measures import choosing
 from fedcohort.simulation.arms import OWN
-from fedcohort.simulation.comparison import STATE
-from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER, PARTITIONS
+from fedcohort.simulation.comparison import SHORTER, STATE
+from fedcohort.simulation.runfolder import CROSSING, FINGERPRINT, MAY_DIFFER, PARTITIONS
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -20,7 +20,7 @@ APART = "ranked apart"
 """The setting of a combined comparison that holds the settings of every problem by name."""
 DIFFER = "runs differ in"
 RUNS = "run by run"
-_NO_CONDITION = {*MAY_DIFFER, "options", "problem"}
+_NO_CONDITION = {*MAY_DIFFER, "options", "problem", SHORTER}
 _OF_ONE_RUN = {
     "scheme", "parameters", "label", "seed", "run_seed", "partition", "versions", "withdrawn",
     STATE, OWN,
@@ -80,6 +80,14 @@ def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
         own = tuple(trace for trace in comparison.traces if trace.label in settings["schemes"])
         out.append((name, replace(comparison, traces=own, settings=settings)))
     return out
+
+
+def in_common(comparison: Comparison) -> Comparison:
+    """The runs that tables and tests count: on several divisions, those that every scheme has.
+
+    A division may be hard for everybody, so who has no runs there would seem to be better.
+    """
+    return comparison.balanced() if len(comparison.partitions) > 1 else comparison
 
 
 def on_one_division(comparison: Comparison) -> Comparison:
@@ -167,11 +175,18 @@ def _pooled(old: Comparison, new: Comparison) -> Comparison:
         "seeds": seeds,
         PARTITIONS: sorted({trace.partition for trace in traces}),
     }
+    shorter = sum(each.settings.get(SHORTER, 0) for each in (old, new))
+    if shorter:
+        told[SHORTER] = shorter
     commands = [each.settings.get("command") for each in (old, new)]
     if all(commands):
         told["command"] = "\n".join(map(str, commands))
+    settings = {**old.settings, **told}
+    for key in ("target", CROSSING):  # what one folder was told does not hold for the other
+        if old.settings.get(key) != new.settings.get(key):
+            settings.pop(key, None)
     broken = old.interrupted or new.interrupted
-    return replace(old, traces=tuple(traces), settings={**old.settings, **told}, interrupted=broken)
+    return replace(old, traces=tuple(traces), settings=settings, interrupted=broken)
 
 
 def _comparable(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
-from fedcohort.report.combine import APART, RUNS, parts
+from fedcohort.report.combine import APART, RUNS, in_common, parts
 from fedcohort.report.from_trace import scheme_of
 from fedcohort.report.measures import (
     ACCURACY,
@@ -71,8 +71,9 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     a yardstick; they do not compete.
 
     ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
-    both are means over runs, with their standard deviation beside. ``difference``, ``low``,
-    ``high`` and ``p`` compare with the scheme in the first row, paired by partition and seed.
+    both are means over runs, in which every partition counts the same, with their standard
+    deviation beside. ``difference``, ``low``, ``high`` and ``p`` compare with the scheme in the
+    first row, paired by partition and seed.
     What ``p`` is about, `significance.paired` says: with several partitions, divisions like
     these; ``p_smallest`` is the least that so few can give, ``p_these`` speaks of these
     divisions only. ``p_holm`` and ``p_these_holm`` are corrected for all pairs of schemes, for
@@ -98,9 +99,7 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
 def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     measure = measured(comparison)[0]
     goal = target_of(comparison, target)
-    if len(comparison.partitions) > 1:
-        comparison = comparison.balanced()  # a partition may be hard for everybody
-    crossing = crossing_of(comparison)
+    comparison, crossing = in_common(comparison), crossing_of(comparison)
     rows = [
         _scheme_row(comparison.of(label), label, measure, goal, crossing)
         for label in comparison.labels
@@ -130,10 +129,10 @@ def _scheme_row(
         "partitions": len({trace.partition for trace in traces}),
         "seeds": len({trace.seed for trace in traces}),
         "rounds": min(trace.rounds for trace in traces),
-        "final": float(level.mean()),
+        "final": _mean(traces, level),
         "final_sd": _spread(level),
         **_spreads(traces, level),
-        "best": float(peak.mean()),
+        "best": _mean(traces, peak),
         "best_sd": _spread(peak),
         "reached": sum(rounds is not None for rounds in reached),
         "rounds_to_target": _median([np.inf if r is None else float(r) for r in reached]),
@@ -146,7 +145,7 @@ def _scheme_row(
         "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
         "initial_loss": float(np.mean([trace.initial[0] for trace in traces])),
         **{
-            each.name: float(final(stacked(traces, each)[1]).mean())
+            each.name: _mean(traces, final(stacked(traces, each)[1]))
             for each in MEASURED_HERE.values()
             if each.among(traces)
         },
@@ -187,6 +186,14 @@ def _fairness(traces: Sequence[Trace]) -> dict[str, float]:
         "gini": float(np.mean([trace.gini for trace in traces])),
         "never": float(np.mean([(trace.participation == 0).sum() for trace in traces])),
     }
+
+
+def _mean(traces: Sequence[Trace], values: Floats) -> float:
+    """Over runs; every partition counts the same, as in the tests, whatever its seeds."""
+    where = [trace.partition for trace in traces]
+    _, block, seeds = np.unique(where, return_inverse=True, return_counts=True)
+    even = len(set(seeds.tolist())) == 1
+    return float(np.average(values, weights=None if even else 1 / seeds[block]))
 
 
 def _spread(values: Floats) -> float:

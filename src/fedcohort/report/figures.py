@@ -59,7 +59,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
     return Drawing(
         "progress",
         "Progress over rounds",
-        f"Mean over seeds; the band is one standard deviation to either side. The rolling mean "
+        f"Mean over runs; the band is one standard deviation to either side. The rolling mean "
         f"covers {width} evaluation{'s' if width > 1 else ''}; the running best can only rise, "
         "so it hides relapses."
         + ("" if goal is None else f" The dotted line is the target, {goal:.0%}.")
@@ -139,7 +139,7 @@ def cost(comparison: Comparison) -> Drawing:
         "cost",
         f"{measure.title} against what was spent",
         "Further left is cheaper. Bytes count both directions, questions included; seconds count "
-        f"choosing and training {_clock(comparison)}. Rolling means over seeds, on a logarithmic "
+        f"choosing and training {_clock(comparison)}. Rolling means over runs, on a logarithmic "
         "scale.",
         tuple(traces),
         {

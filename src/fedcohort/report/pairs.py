@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fedcohort.core.errors import UnknownName
-from fedcohort.report.combine import parts
+from fedcohort.report.combine import in_common, parts
 from fedcohort.report.measures import Measure, final, measured, stacked
 from fedcohort.report.significance import Paired, holm, paired
 
@@ -31,7 +31,7 @@ def pairwise(comparison: Comparison, references: Sequence[str] | None = None) ->
     for reference in references or ():
         if reference not in comparison.labels:
             raise UnknownName("scheme of this comparison", reference, comparison.labels)
-    tables = [_pairwise(part, references) for _, part in parts(comparison)]
+    tables = [_pairwise(in_common(part), references) for _, part in parts(comparison)]
     return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
 
 

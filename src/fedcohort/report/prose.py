@@ -38,7 +38,9 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     first = table.iloc[0]
     seeds = counted(first.seeds, "seed")
     if first.partitions > 1:
-        seeds += f" on each of {first.partitions} divisions"
+        each = first.runs == first.seeds * first.partitions
+        seeds = f"{seeds} on each of" if each else f"{counted(first.runs, 'run')} on"
+        seeds += f" {first.partitions} divisions"
     spread = "" if np.isnan(first.final_sd) else f" ± {measure.gap(first.final_sd).lstrip('+')}"
     after = f"after {_rounds(comparison.of(first.scheme))}, over {seeds}"
     level = f"{measure.text(first.final)}{spread}"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
-from fedcohort.report.combine import parts
+from fedcohort.report.combine import in_common, parts
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import MEASURED_HERE, Measure, measured
@@ -36,7 +36,7 @@ def scoreboard(
     ``labels`` are those of the whole page, which decide the colour of a scheme.
     """
     columns = _columns(comparison, table, target, tested, labels)
-    listed = sortable_table(table, columns, "Means over seeds; press a heading to sort.")
+    listed = sortable_table(table, columns, "Means over runs; press a heading to sort.")
     options = "".join(
         f'<option value="{labels.index(label)}">{escape(label)}</option>'
         for label in table["scheme"]
@@ -45,7 +45,7 @@ def scoreboard(
         '<label class="choice">Gaps and p values are against '
         f'<select class="reference">{options}</select></label>'
     )
-    legend = _legend(comparison)
+    legend = _legend(in_common(comparison))
     if len(table) == 1:  # nothing to be tested against
         chooser = legend = ""
     return (
@@ -103,7 +103,7 @@ def _more(table: pd.DataFrame) -> list[Column]:
 
         return cell
 
-    why = "Mean over the last tenth of the evaluations and over seeds"
+    why = "Mean over the last tenth of the evaluations and over runs"
     return [
         (measure.title, why, shown(measure))
         for measure in MEASURED_HERE.values()
@@ -115,7 +115,7 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
     order = {label: i for i, label in enumerate(labels)}
     levels = {
         label: np.array(list(by_seed.values()))
-        for label, by_seed in final_levels(comparison, measure).items()
+        for label, by_seed in final_levels(in_common(comparison), measure).items()
     }
     every = np.concatenate(list(levels.values()))
     finite = every[np.isfinite(every)]
@@ -136,7 +136,7 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
         ("Scheme", "Sort by name", scheme),
         (measure.title, "Mean over the last tenth of the evaluations, ± standard deviation", final),
         ("Every run", "One tick per run, the dot is the mean", seeds),
-        ("Best", "The best value ever seen, mean over seeds",
+        ("Best", "The best value ever seen, mean over runs",
          lambda row: (measure.text(row.best), row.best)),
     ]  # fmt: skip
 
