@@ -241,6 +241,7 @@ def test_forged_arrays_with_a_valid_checksum(
         ({"state": {"round": 0.5}}, "'round' is of the type float"),
         ({"state": {"round": 10**400}}, "'round' is outside its range"),
         ({"round": 10**400}, "the round is negative or too large"),
+        ({"round": 2**63}, "the round is negative or too large"),
         ({"ids": [1, 2]}, "one whole number of at least 0 per client"),
         ({"ids": ["b", "a", "c", "d"]}, "ids that are not in order"),
         ({"ids": 10**15}, "one whole number of at least 0 per client"),

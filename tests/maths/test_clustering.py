@@ -69,9 +69,14 @@ def test_dbscan_search_equals_repeated_fits():
     assert len(found.tried) == 45
 
 
-def test_the_largest_radius_of_the_default_grid_merges_all():
-    tried = dbscan(federation(1, 60)).tried
-    assert max((t.clustered_share, -t.clusters) for t in tried) == (1.0, -1)
+def test_the_default_grid_ends_at_the_radius_that_merges_all():
+    """Clients on a line, every gap longer than the one before: each merger needs its own radius."""
+    at = np.cumsum(np.arange(200.0)) / 20_000
+    tried = dbscan(np.abs(at[:, None] - at), min_samples=[2]).tried
+    assert len(tried) == 50
+    largest = max(tried, key=lambda trial: trial.parameters["eps"])
+    assert largest.parameters["eps"] == pytest.approx(199 / 20_000)
+    assert (largest.clustered_share, largest.clusters) == (1.0, 1)
 
 
 @settings(deadline=None, max_examples=25)

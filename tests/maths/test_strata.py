@@ -163,11 +163,15 @@ def test_no_stratum_is_empty(features, data):
 
 
 def test_whole_numbers_are_as_good_as_floats():
-    """Centres lie between them."""
-    whole = np.random.default_rng(0).integers(0, 9, (60, 3))
+    """Their squares do not overflow, whatever their type."""
+    whole = np.random.default_rng(0).integers(-100, 100, (60, 3)).astype(np.int8)
     first, second = (kmeans(features, 5, generator()) for features in (whole, whole.astype(float)))
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
+
+
+def test_short_floats_are_not_copied_into_longer_ones():
+    assert strata._checked_rows(rows := np.ones((4, 2), np.float32)) is rows
 
 
 def test_equal_features_and_one_stratum_each():

@@ -35,6 +35,11 @@ def test_a_record_reads_back_bit_for_bit() -> None:
     assert after.entries == before.entries
 
 
+def test_a_round_that_nobody_timed_took_no_time() -> None:
+    untimed = Record(2, Cohort.empty(), np.arange(0), available=0)
+    assert untimed.as_json()["seconds"] == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("missing", ["round", "weights", "entries", "seconds"])
 def test_a_damaged_record_is_refused_with_a_sentence(missing: str) -> None:
     told = record(0).as_json()

@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
-from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
+from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, rounds
 from fedcohort.server.carrier import Block, Carrier, carry, require
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
 from fedcohort.server.rounds import choose, context_of, replayed, run_round
@@ -206,6 +206,35 @@ def test_blocks_may_come_in_any_order() -> None:
     np.testing.assert_allclose(after.theta, record.cohort.weights @ rows[record.cohort.clients])
     kept = setup.scheme.latest(after.scheme).rows(record.cohort.clients)
     np.testing.assert_array_equal(kept, rows[record.cohort.clients].astype(np.float32))
+
+
+def test_a_record_says_what_mean_updates_counted_for_where_answers_are_sums() -> None:
+    setup, state = began("fedsampling:K=60,mechanism=exact")
+    numbers = np.arange(12)
+
+    class Sums(Answering):
+        def train(self, train: Any) -> Any:
+            return engine.Arrived(train.clients)
+
+        def answers(self, fold: Any) -> Any:
+            sums = numbers[:, None] * np.ones((12, 5))
+            yield Block(fold.cohort.clients, sums, counted=fold.cohort.weights * numbers)
+
+    _, record = run_round(setup, state, context_of(state), Sums(), Ledger())
+    np.testing.assert_allclose(record.cohort.weights, numbers / 60)
+    assert not record.cohort.per_sample  # or the numbers would count twice
+
+
+@pytest.mark.parametrize(("when", "said"), [(0, "round 0"), (-1, "before the first round")])
+def test_an_error_says_when_it_was(when: int, said: str) -> None:
+    setup, state = began("pow-d:m=3")
+    rng = np.random.default_rng(0)
+    asking = setup.scheme.select(state.scheme, state.federation, context_of(state), rng)
+    talk = rounds._asked(setup, state, asking, Ledger(), [], when)
+    next(talk)
+    with pytest.raises(ConnectionError) as caught:
+        talk.throw(ConnectionError("gone"))
+    assert caught.value.__notes__ == [f"This was {said}."]
 
 
 def test_a_scheme_that_forgets_to_return_its_state_is_told_so() -> None:
