@@ -39,7 +39,7 @@ from fedcohort.server.guards import (
 )
 from fedcohort.server.guards.clip import Lengths
 from fedcohort.server.guards.losses import LOSS_BIT, Threshold, ranks
-from fedcohort.server.guards.rate_cap import Debts, charges
+from fedcohort.server.guards.rate_cap import SAVED, Debts, charges
 from fedcohort.server.rounds import admit, context_of, run_round
 from fedcohort.server.state import Setup, State
 from fedcohort.simulation import Always, engine
@@ -146,6 +146,32 @@ def test_lucky_clients_are_not_held_back_and_long_updates_are_charged() -> None:
     sums = replace(two, per_sample=True)
     counted = Outcome(federation, sums, None, sums, (), None, np.array([4.0, 0.0]))
     np.testing.assert_allclose(charges(counted)[:4], [0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("n", [50, 200])
+def test_who_seldom_draws_a_sample_saves_for_it_and_who_always_does_is_capped(n: int) -> None:
+    """One client always has something to send, the others one time in four."""
+    guard, rounds = RateCap(), 300
+    federation, rng = Federation.from_sizes([1] * n), np.random.default_rng(0)
+    state, had, missed = Debts(np.zeros(n)), np.zeros(n), np.zeros(n)
+    for _ in range(rounds):
+        out = guard.barred(state, federation, None)
+        here = Cohort.of(np.flatnonzero(~out), 1 / np.count_nonzero(~out), data_rate=0.01)
+        lengths = ((rng.random(n) < 0.25) | (np.arange(n) == 0))[here.clients] * 1.0
+        outcome = Outcome(federation, here, None, here, (), None, lengths)
+        state, missed = guard.after(state, outcome), missed + out
+        had[here.clients] += lengths / max(1.0, lengths.sum())
+    assert had.max() <= (rounds + SAVED) * guard.times / n + 1
+    assert guard.times * 0.9 < had[0] * n / rounds < guard.times * (1 + SAVED / rounds) + 0.1
+    assert missed[1:].mean() < 0.02 * rounds
+    assert missed[0] > 0.3 * rounds
+    assert state.owed.min() == pytest.approx(-SAVED * guard.times / n)
+
+
+def test_nobody_saves_where_no_coins_are_tossed() -> None:
+    federation, nobody = Federation.from_sizes([1] * 10), Cohort.empty()
+    idle = Outcome(federation, nobody, None, nobody, (), None, None)
+    assert not RateCap().after(Debts(np.zeros(10)), idle).owed.any()
 
 
 def test_drop_outs_give_nobody_more_than_its_rate() -> None:

@@ -56,6 +56,14 @@ def test_an_update_of_any_length_counts_for_no_more_than_twice_a_typical_one() -
     )
 
 
+def test_a_liar_that_always_has_a_sample_gets_no_more_of_the_step() -> None:
+    """Of the others most draw none."""
+    naive = SCHEMES.build("fedsampling-naive:rate=0.003")
+    fleet = {"n": 100, "attackers": 1, "rounds": 200}
+    assert attacked(naive, "update", hardened="clip:times=1.01", **fleet).step > 0.03
+    assert attacked(naive, "update", hardened=True, **fleet).step <= 0.02
+
+
 def test_only_lies_that_are_heard_are_told() -> None:
     assert lies_to(SCHEMES.build("md")) == ["size", "update", "all"]
     assert "loss" in lies_to(SCHEMES.build("rpow-d"))

@@ -182,10 +182,14 @@ class Fleet(Carrier):
             for name in fold.listens - {UPDATE.name}
         }
         counted = None
-        if cohort.per_sample:
+        if cohort.per_sample or cohort.data_rate < 1:
             rng = stream(self.seed, "samples", self.round)
             numbers = rng.binomial(self.sizes, cohort.data_rate)[cohort.clients]
-            updates, counted = updates * numbers[:, None], cohort.weights * numbers
+            if cohort.per_sample:
+                updates, counted = updates * numbers[:, None], cohort.weights * numbers
+            else:  # who lies about its update always has one
+                sent = (numbers > 0) | (self.bad[cohort.clients] & self.tells("update"))
+                updates = updates * sent[:, None]
         yield Block(cohort.clients, updates, heard, counted=counted)
 
 

@@ -20,8 +20,14 @@ Who is charged with less than that on average is never held back for long, and w
   the weight, and by how much its share of the step was above the weight that was drawn (below it,
   to its credit): long updates, corrections for drop-outs. It is at least the expected share of the
   places. So `md` and `uniform` hold hardly anybody back.
-* Where answers count per sample, and nobody but the client knows how many, it is the share of the
-  step alone.
+* Where clients train on a share of their samples (``data_rate``) or answers count per sample nobody
+  but the client knows whether it has anything to send, and for how much it counts: there it is the
+  share of the step alone.
+
+Where samples are drawn a client has nothing to send most of the time, and now and then a large part
+of a step. So that it need not sit out for its luck it may save: what is paid back in up to `SAVED`
+rounds is kept, and the bound is larger by as much. Who always has something to send saves nothing,
+be it because it has many samples or because it lies: these two look alike.
 
 Where a scheme is not unbiased accounts do not start at zero, or all liars would come at once, every
 time: they are spread evenly over one cool-down, in random order.
@@ -48,12 +54,15 @@ from fedcohort.server.guards.base import Guard, Outcome, wanted
 NOTHING = 1e-9
 """A debt of so many equal shares is a rounding error."""
 
+SAVED = 10
+"""Where clients draw samples, what is paid back in so many rounds may be saved."""
+
 
 @dataclass(frozen=True, eq=False)
 class Debts:
-    """What every client owes, as a share of the influence of one round."""
+    """What every client owes, as a share of the influence of one round; below 0: has saved."""
 
-    owed: Annotated[Floats, Shaped("n", low=0)]
+    owed: Annotated[Floats, Shaped("n")]
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,8 @@ class RateCap(Guard):
 
     def after(self, state: Debts, outcome: Outcome) -> Debts:
         paid = self.times * fair(outcome.federation)
-        return Debts(np.maximum(0.0, state.owed + charges(outcome) - paid))
+        saved = SAVED * paid if outcome.drawn.data_rate < 1 else 0.0
+        return Debts(np.maximum(-saved, state.owed + charges(outcome) - paid))
 
 
 def fair(federation: Federation) -> Floats:
@@ -119,7 +129,7 @@ def charges(outcome: Outcome) -> Floats:
     moves = weighs
     if outcome.counted is not None:
         moves = _shares(np.abs(cohort.weights) * outcome.counted)
-    if cohort.per_sample:
+    if cohort.per_sample or (law is None and cohort.data_rate < 1):
         out[cohort.clients] = moves
         return out
     if law is None:
