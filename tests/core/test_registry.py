@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fedcohort
+from fedcohort.algorithms.ifca import Parts
 from fedcohort.core.errors import (
     BadInput,
     BadParameter,
@@ -68,6 +69,9 @@ def values(constraint: Any) -> st.SearchStrategy[Any]:
         return st.just("paper1") | st.lists(st.integers(1, 99), min_size=1).map(tuple)
     if isinstance(constraint, Widths):
         return st.integers(1, 99) | st.lists(st.integers(1, 99), min_size=1).map(tuple)
+    if isinstance(constraint, Parts):
+        names = st.sampled_from(["conv1", "fc.weight", "embedding"])
+        return st.integers(0, 99) | st.lists(names, min_size=1, unique=True).map(tuple)
     raise AssertionError(f"no values for {constraint}: add them, so that the words are tested")
 
 

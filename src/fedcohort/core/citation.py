@@ -158,7 +158,7 @@ def _free(key: str, taken: set[str]) -> str:
 
 
 def _comment(name: str, where: str) -> str:
-    return " ".join(f"{name}: {where}".split()) if where else name
+    return _latex(" ".join(f"{name}: {where}".split())) if where else name
 
 
 def _person(name: str) -> str:

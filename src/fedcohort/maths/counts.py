@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import gammaln, xlog1py, xlogy
 
 Floats = NDArray[np.float64]
 
@@ -44,10 +44,10 @@ def count_tails(chances: Floats, repeats: int) -> Floats:
     kept = _enough(mean, most)
     counts = np.zeros((len(chances), kept + 1))  # the chance of 0, 1, ..., kept draws
     numbers = np.arange(min(repeats, kept) + 1)
-    counts[:, numbers] = binom.pmf(numbers, repeats, chances[:, :1])
+    counts[:, numbers] = _binomial(numbers, repeats, chances[:, :1])
     for column in chances.T[1:]:
         some = column > 0
-        one = binom.pmf(numbers, repeats, column[some, None])  # (s, numbers)
+        one = _binomial(numbers, repeats, column[some, None])  # (s, numbers)
         old, new = counts[some], np.zeros((int(some.sum()), kept + 1))
         for number in numbers:
             new[:, number:] += one[:, number, None] * old[:, : kept + 1 - number]
@@ -56,9 +56,18 @@ def count_tails(chances: Floats, repeats: int) -> Floats:
     return tails
 
 
+def _binomial(numbers: NDArray[Any], repeats: int, chances: Floats) -> Floats:
+    """(n, k) chances of so many draws; scipy.stats has it too, but takes its time to import."""
+    ways = gammaln(repeats + 1) - gammaln(numbers + 1) - gammaln(repeats - numbers + 1)
+    log = ways + xlogy(numbers, chances) + xlog1py(repeats - numbers, -chances)
+    return np.asarray(np.exp(np.minimum(log, 0.0)))
+
+
 def _enough(mean: float, most: int) -> int:
     """The first number of draws whose chance is below 1e-18 by Chernoff's bound, or all."""
     number = max(1, int(np.ceil(mean)))
+    if mean == 0:
+        return number
     while number < most and number - mean + number * np.log(mean / number) > np.log(UNLIKELY):
         number += 1
     return number

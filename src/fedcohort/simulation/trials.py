@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from fedcohort.core.errors import Diverged
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
@@ -73,6 +72,8 @@ class Trial:
         if len(gaps) < 2 or np.isnan(gaps).any():
             return float(gaps.mean()), np.nan
         error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+        from scipy import stats  # which takes its time: a listing needs no interval
+
         return float(gaps.mean()), float(stats.t.ppf((1 + LEVEL) / 2, len(gaps) - 1) * error)
 
 
