@@ -282,7 +282,7 @@ def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
     tall = -(-number // max(1, wide))
     side = (max(1, tall), wide + words), [(i // wide, i % wide) for i in range(number)]
     column = (number + words, 1), [(i, 0) for i in range(number)]
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context({**LOOK, "axes.axisbelow": True}):  # no grid over bars
         for place, ((rows, columns), spots) in zip(places, (side, column), strict=True):
             figure = Figure(figsize=(COLUMN * columns, 2.5 * rows), layout="constrained")
             grid = figure.add_gridspec(rows, columns)

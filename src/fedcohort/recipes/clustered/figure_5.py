@@ -44,9 +44,11 @@ def _draw(alpha: float) -> Drawn:
         bottom = np.zeros(CLIENTS)
         for k in range(CLASSES):
             row = results.columns[f"alpha {alpha:g}, class {k}"]
-            axes.bar(np.arange(CLIENTS), row, 1.0, bottom, color=str(0.1 + 0.09 * k))
+            axes.stairs(bottom + row, np.arange(CLIENTS + 1) - 0.5, baseline=bottom, fill=True,
+                        color=str(0.1 + 0.09 * k))  # fmt: skip
             bottom = bottom + row
-        axes.set(xlabel="client", ylabel="share of each class", title=f"alpha = {alpha:g}")
+        axes.set(xlabel="client", ylabel="share of each class", ylim=(0, 1))
+        axes.set_title(f"alpha = {alpha:g}")
 
     return Drawn(draw)
 

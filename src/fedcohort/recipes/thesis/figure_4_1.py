@@ -75,9 +75,10 @@ def _shares(axes: Any, results: Results) -> None:
     bottom = np.zeros(len(found["x"]))
     for k in range(len(CLASSES)):
         row, shade = found[f"class {k}"], str(0.1 + 0.09 * k)
-        axes.bar(np.arange(len(bottom)), row, 1.0, bottom, color=shade)
+        edges = np.arange(len(bottom) + 1) - 0.5
+        axes.stairs(bottom + row, edges, baseline=bottom, fill=True, color=shade)
         bottom = bottom + row
-    axes.set(xlabel="client", ylabel="share of each class", title=str(MANY))
+    axes.set(xlabel="client", ylabel="share of each class", ylim=(0, 1), title=str(MANY))
 
 
 def _reachability(axes: Any, results: Results) -> None:
