@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Problem
+from fedcohort import data as data_sets
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.recipes import (
     Alike,
@@ -40,6 +41,9 @@ from fedcohort.simulation import comparison
 
 WORK = LocalWork(steps=2, batch=10, lr=0.1)
 CLAIM = Claim("md is as good as uniform", "0.9", Alike("accuracy", "md", "uniform", within=0.5))
+CLAIM_OF_TWO = Claim(
+    "md is as good", "0.9", Alike("accuracy", ("digits", "md"), ("again", "md"), within=0.5)
+)
 CELL = Cell("digits", Problem("digits", "iid:n=6"), ["md:m=2", "uniform:m=2"], 4, WORK)
 TINY = Recipe(
     "tiny",
@@ -114,6 +118,25 @@ def test_seeds_and_partitions_add_to_what_is_there(
     assert computed == []
     ran(TINY, tmp_path, partitions=2)
     assert len(computed) == 2 * 2  # of the second partition
+
+
+def test_cells_with_the_same_data_read_them_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, real = [], data_sets.load
+
+    def load(name: str, **options: Any) -> Any:
+        read.append(name)
+        return real(name, **options)
+
+    monkeypatch.setattr(data_sets, "load", load)
+    two = replace(
+        TINY, cells=(CELL, replace(CELL, name="again")), claims=(CLAIM_OF_TWO,), panels=()
+    )
+    ran(two, tmp_path)
+    assert read == ["digits"]
+    CELL.problem.task()  # outside everybody reads for himself
+    assert read == ["digits"] * 2
 
 
 def test_partitions_are_the_units(tmp_path: Path) -> None:
@@ -194,6 +217,7 @@ def test_other_numbers_are_computed_again(tmp_path: Path) -> None:
 SLOW = """
 import time
 from fedcohort import LocalWork, Problem
+from fedcohort import data as data_sets
 from fedcohort.recipes import Cell, Claim, Recipe, Scale, difference
 
 SLOW = Recipe(

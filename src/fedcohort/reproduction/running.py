@@ -22,7 +22,7 @@ from fedcohort.core.fingerprint import source_digest
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort.reproduction.results import Results
 from fedcohort.simulation.comparison import Comparison, compare
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.problem import Problem, reading_once
 
 KIND = "computed"
 Tell = Callable[[str], None]
@@ -66,10 +66,11 @@ class Run:
     def __call__(self) -> Results:
         """All runs and numbers, computed or found in the folder."""
         cells = self.recipe.cells_at(self.scale)
-        runs = {
-            cell.name: self._cell(cell, f"{number} of {len(cells)}")
-            for number, cell in enumerate(cells, 1)
-        }
+        with reading_once():
+            runs = {
+                cell.name: self._cell(cell, f"{number} of {len(cells)}")
+                for number, cell in enumerate(cells, 1)
+            }
         return Results(self.recipe, self.scale, self.scale_name, runs, self._computed())
 
     @property

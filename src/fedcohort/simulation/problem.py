@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +21,7 @@ from fedcohort.learning import Task
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.validation import hold_out
 
-__all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem"]
+__all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem", "reading_once"]
 
 OTHERWISE = "one-class-per-client:n=50,per_client=25"
 """How data that is no federation of its own is divided, unless it is said."""
@@ -74,6 +76,24 @@ def _validated(
     )
 
 
+_LAST: ContextVar[dict[tuple[str, str], data_sets.Dataset] | None] = ContextVar(
+    "_LAST", default=None
+)
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Problems in here that follow one another with the same data read them once.
+
+    To unpack CIFAR-10 takes longer than a short run on it.
+    """
+    token = _LAST.set({})
+    try:
+        yield
+    finally:
+        _LAST.reset(token)
+
+
 @dataclass(frozen=True)
 class Problem:
     """What a comparison trains on; `task` builds it.
@@ -124,7 +144,14 @@ class Problem:
         return "natural" if self._load().natural else OTHERWISE
 
     def _load(self) -> data_sets.Dataset:
-        return data_sets.load(self.data, **self.data_options)
+        last = _LAST.get()
+        if last is None:
+            return data_sets.load(self.data, **self.data_options)
+        key = self.data, repr(sorted(self.data_options.items()))
+        if key not in last:
+            last.clear()  # one at a time: they are large
+            last[key] = data_sets.load(self.data, **self.data_options)
+        return last[key]
 
     def loaded(self) -> Loaded:
         """The data, read once, and the parts that divide and learn it."""
