@@ -31,6 +31,8 @@ WIDE = 2
 """Panels side by side in the PNG, beside the words."""
 LETTERS, HANDLE = 14, 7
 """Of a legend: letters to an inch, and how many the line before a name takes."""
+NAME, MANY = 26, 8
+"""Letters in a line of a bar's name; more bars than so many have small names."""
 YLABELS = {"distinct": "clients", "train_loss": "training loss"}
 
 
@@ -124,7 +126,11 @@ class Bars(Panel):
         if not every:
             arms = results.arms(self.cell)
             every = [arm if self.cell is None else (self.cell, arm) for arm in arms]
-        names = [of if isinstance(of, str) else f"{of[1]}, {of[0]}" for of in every]
+        cells = {of[0] for of in every if not isinstance(of, str)}
+        names = [
+            of if isinstance(of, str) else of[1] if len(cells) == 1 else f"{of[1]}, {of[0]}"
+            for of in every
+        ]
         place = np.arange(len(every))
         found = [results.values(self.measure, of) for of in every]
         estimates = [Estimate.of(each.numbers, each.unit) for each in found]
@@ -138,9 +144,13 @@ class Bars(Panel):
         if marks:
             axes.plot(*zip(*marks, strict=True), "D", color=LINE, label=PRINTED)
             _legend(axes)
-        axes.set_yticks(place, names)
+        size = 7 if len(names) <= MANY else 5
+        axes.set_yticks(place, [textwrap.fill(name, NAME) for name in names], fontsize=size)
         axes.invert_yaxis()
-        axes.set(xlabel=self.xlabel or word(self.measure), title=self.title)
+        axes.set(
+            xlabel=self.xlabel or word(self.measure),
+            title=self.title or ", ".join(cells if len(cells) == 1 else ()),
+        )
 
 
 @dataclass(frozen=True)
