@@ -59,7 +59,7 @@ LEMMA_3_1 = Recipe(
             "the squared error of K/N~ is K^2 Var(N~)/N^4 with many clients",
             "Lemma 3.1, leading term",
             Exact("exact over leading, at the end", 1.0, 0.05),
-            erratum="E1.4",
+            erratum="the series converges for |N~ - N| < N only; with a floor under N~ it holds",
         ),
         Claim(
             "the number of samples tends to K",
@@ -69,7 +69,7 @@ LEMMA_3_1 = Recipe(
                 "the squared relative error falls from every number of clients to the next",
                 "relative error at the end",
             ),
-            erratum="E1.5",
+            erratum="on average it is more than K",
         ),
         Claim(
             "so it does where sizes are clipped at M",
@@ -79,7 +79,7 @@ LEMMA_3_1 = Recipe(
                 "at the end at most twice the error without clipping",
                 "relative error at the end, clipped",
             ),
-            erratum="E1.4",
+            erratum="a clipped size is lost for good",
         ),
     ),
     panels=(
