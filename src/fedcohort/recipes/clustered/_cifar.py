@@ -6,7 +6,7 @@ the paper computes 50,000 gradients of the CNN, half a minute on one core.
 
 from __future__ import annotations
 
-from fedcohort.reproduction import Cell
+from fedcohort.reproduction import Cell, Scale
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem
 
@@ -51,3 +51,28 @@ def cell(
 def shortened(steps: int, lr: float = 0.05, batch: int = 50) -> LocalWork:
     """Less local work than the paper's."""
     return LocalWork(steps=steps, batch=batch, lr=lr)
+
+
+def scales(standard: int) -> dict[str, Scale]:
+    """Those of a figure with one cell, alpha = 0.01; ``standard`` says how many rounds."""
+    return {
+        "quick": Scale(
+            seeds=2,
+            rounds=3,
+            changed="3 rounds instead of 1,000; 20 clients of 20 to 60 samples, 3 steps of 10, "
+            "evaluated on 200.",
+            change={
+                "work": shortened(3, batch=10),
+                "problem": {"partition": divided(0.01, FEW)},
+                "options": {"evaluate_on": 200, "evaluate_every": 1},
+            },
+        ),
+        "standard": Scale(
+            seeds=3,
+            rounds=standard,
+            changed=f"{standard} rounds instead of 1,000, 20 local steps instead of 100; evaluated "
+            "every 5 rounds on 2,000 samples.",
+            change={"work": shortened(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
+        ),
+        "full": Scale(seeds=3, changed="3 seeds instead of 1."),
+    }

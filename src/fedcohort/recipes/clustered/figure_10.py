@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fedcohort.recipes.clustered import PAPER
-from fedcohort.recipes.clustered._cifar import FEW, NOTES, cell, divided, shortened
-from fedcohort.reproduction import Claim, Curves, Every, Recipe, Scale, difference
+from fedcohort.recipes.clustered._cifar import NOTES, cell, scales
+from fedcohort.reproduction import Claim, Curves, Every, Recipe, difference
 
 MU = 0.1
 ARMS = {
@@ -19,27 +19,7 @@ FIGURE_10 = Recipe(
     PAPER,
     where="Figure 10",
     cells=(cell("alpha = 0.01, mu = 0.1", ARMS),),
-    scales={
-        "quick": Scale(
-            seeds=2,
-            rounds=3,
-            changed="3 rounds instead of 1,000; 20 clients of 20 to 60 samples, 3 steps of 10, "
-            "evaluated on 200.",
-            change={
-                "work": shortened(3, batch=10),
-                "problem": {"partition": divided(0.01, FEW)},
-                "options": {"evaluate_on": 200, "evaluate_every": 1},
-            },
-        ),
-        "standard": Scale(
-            seeds=3,
-            rounds=20,
-            changed="20 rounds instead of 1,000, 20 local steps instead of 100; evaluated every "
-            "5 rounds on 2,000 samples.",
-            change={"work": shortened(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
-        ),
-        "full": Scale(seeds=3, changed="3 seeds instead of 1."),
-    },
+    scales=scales(20),
     claims=(
         Claim(
             "with FedProx, too, clustered sampling learns better than MD",

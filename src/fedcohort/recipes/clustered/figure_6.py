@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fedcohort.recipes.clustered import PAPER
-from fedcohort.recipes.clustered._cifar import FEW, NOTES, ROLLING, cell, divided, shortened
-from fedcohort.reproduction import Alike, Claim, Curves, Every, Recipe, Scale, difference
+from fedcohort.recipes.clustered._cifar import NOTES, ROLLING, cell, scales
+from fedcohort.reproduction import Alike, Claim, Curves, Every, Recipe, difference
 
 ARMS = {
     "MD": "md:m=10",
@@ -21,27 +21,7 @@ FIGURE_6 = Recipe(
     PAPER,
     where="Figure 6",
     cells=(cell("alpha = 0.01", ARMS),),
-    scales={
-        "quick": Scale(
-            seeds=2,
-            rounds=3,
-            changed="3 rounds instead of 1,000; 20 clients of 20 to 60 samples, 3 steps of 10, "
-            "evaluated on 200.",
-            change={
-                "work": shortened(3, batch=10),
-                "problem": {"partition": divided(0.01, FEW)},
-                "options": {"evaluate_on": 200, "evaluate_every": 1},
-            },
-        ),
-        "standard": Scale(
-            seeds=3,
-            rounds=30,
-            changed="30 rounds instead of 1,000, 20 local steps instead of 100; evaluated every "
-            "5 rounds on 2,000 samples.",
-            change={"work": shortened(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
-        ),
-        "full": Scale(seeds=3, changed="3 seeds instead of 1."),
-    },
+    scales=scales(30),
     claims=(
         Claim(
             "the three measures are alike",
