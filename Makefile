@@ -77,7 +77,7 @@ bench: $(VENV)/.installed-dev  ## ratios side by side in one run
 	for script in benchmarks/*.py; do echo "== $$script"; OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
 
 recipes: $(VENV)/.installed-dev  ## every recipe at the quick scale: that it runs, never what it finds
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m recipes tests/recipes
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m recipes tests/recipes
 
 reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results in docs/results
 	$(BIN)/python docs/make_reproduction.py
