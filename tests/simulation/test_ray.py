@@ -54,7 +54,8 @@ def test_a_lost_node_costs_its_unfinished_runs_alone(tmp_path: Path) -> None:
     assert found["files"] == 8  # written here: nodes may have another disk
     assert found["same"]  # bit for bit as in processes of this machine
     assert found["kept"]  # nothing is computed twice
-    assert found["begun"] == 8 + 2 + 1  # runs, trial rounds, and the one that was lost
+    # Runs, trial rounds, and the one that was lost; none if the node died between two runs.
+    assert 8 + 2 <= found["begun"] <= 8 + 2 + 1
     assert found["tuned"]
     assert found["refused"].startswith("The 'm' parameter of uniform must be at most")
     assert "FileNotFoundError" in found["own error"]
