@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import shaped
+from fedcohort.core import notebook, shaped
 from fedcohort.core.client import UPDATE, Signal, row_bytes
 from fedcohort.core.conversation import Ask
 from fedcohort.core.positions import ascending, missing_from
@@ -80,6 +80,21 @@ class Ledger:
     number_bytes: int = 4
     entries: list[Entry] = field(default_factory=list)
     _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        cost = self.total()
+        rounds = len({entry.round for entry in self.entries if entry.round >= 0})
+        return f"<Ledger of {rounds} rounds: {cost.messages:,} messages, {cost.bytes:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: cost and disclosure by purpose."""
+        says, spent = self.disclosures(), self.epsilons()
+        heads = ("Purpose", "Messages", "Bytes down", "Bytes up", "The server learnt", "Epsilon")
+        rows = [
+            (purpose, *cost, says[purpose], spent.get(purpose, "–"))
+            for purpose, cost in self.by_purpose().items()
+        ]
+        return notebook.table(repr(self).strip("<>"), heads, rows)
 
     def greeted(self, clients: int, heard: int, up: int, sizes: bool) -> None:
         """Book who was asked for its name (and size) and how many bytes came back."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core import store
+from fedcohort.core import notebook, store
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Answer, Ask, put
 from fedcohort.core.design import Design
@@ -131,6 +131,29 @@ class Selector:
     @round.setter
     def round(self, round: int) -> None:
         self._standing = replace(self._standing, round=round)
+
+    def __repr__(self) -> str:
+        under_way = "" if self._selection is None else ", a cohort is chosen"
+        return (
+            f"<Selector {self.scheme.spec} over {len(self.federation)} clients, "
+            f"seed {self.seed}: round {self.round}{under_way}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: where it stands, and what it has cost; it asks nothing."""
+        asks = ", ".join(sorted(s.name for s in self.scheme.asks | self.scheme.listens))
+        return notebook.facts(
+            repr(self).strip("<>"),
+            [
+                ("scheme", str(self.scheme)),
+                ("clients", repr(self.federation)),
+                ("round", self.round),
+                ("asks or listens to", asks or "nothing"),
+                ("chosen now", None if self.pending is None else repr(self.pending)),
+                ("guards", ", ".join(guard.spec for guard in self._setup.guards) or None),
+                ("so far", repr(self.ledger).strip("<>")),
+            ],
+        )
 
     def select(
         self,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import shaped, store
+from fedcohort.core import notebook, shaped, store
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput, UnknownName
@@ -240,6 +240,26 @@ class Trace:
         where = f", partition {self.partition}" if self.partition else ""
         done = f"{self.rounds} rounds, {name} {value:.4g}"
         return f"<Trace of {self.label}{where}, seed {self.seed}: {done}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it went on, whom it chose and what it cost."""
+        curves = {"test accuracy": self.accuracy, "training loss": self.train_loss}
+        known: list[tuple[str, Any]] = [
+            (f"{name}, by round", notebook.curve(values, f"{name} by round"))
+            for name, values in curves.items()
+            if np.isfinite(values).sum() > 1
+        ]
+        never = int(np.count_nonzero(self.participation == 0))
+        total = int(self.bytes_down.sum() + self.bytes_up.sum())
+        known += [
+            ("rounds of each client", notebook.bars(self.participation, "rounds of each client")),
+            ("never chosen", f"{never} of {len(self.importance)} clients"),
+            ("distinct clients a round", float(self.distinct.mean()) if self.rounds else None),
+            ("rounds without a step", int(self.void.sum()) or None),
+            ("messages", int(self.messages.sum())),
+            ("bytes", total),
+        ]
+        return notebook.facts(repr(self).strip("<>"), known)
 
     def cohort(self, round: int) -> Cohort:
         """Who was chosen in a round."""

@@ -88,3 +88,29 @@ def test_a_real_comparison_is_watched():
         notes = list(read_progress(view.notes))
     assert [(note.label, note.done) for note in notes] == [("full", 40), ("md", 40)]
     assert len(out.file.getvalue().splitlines()) == 2
+
+
+def test_a_notebook_shows_bars_that_are_kept_up_to_date(monkeypatch, make):
+    """rich alone would need widgets, and print a line per run without them."""
+    shown = []
+
+    class Handle:
+        def update(self, html):
+            shown.append(html.data)
+
+    def display(html, display_id):
+        shown.append(html.data)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    out = Console(file=io.StringIO(), force_jupyter=True)
+    comparison = make(("<md>", "uniform"), seeds=2)
+    with Watch(["<md>", "uniform"], 2, 20, out) as view:
+        for number, trace in enumerate(comparison.traces):
+            view.finished(number + 1, 4, trace)
+    assert "starting" in shown[0]
+    assert "0/2" in shown[0]
+    assert shown[-1].count("2/2") == 2
+    assert "100% of &lt;md&gt;" in shown[-1]
+    assert "done" in shown[-1]
+    assert out.file.getvalue() == ""

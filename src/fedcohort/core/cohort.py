@@ -8,10 +8,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core import notebook
 from fedcohort.core.arrays import as_array
 from fedcohort.core.errors import BadInput, shown
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
+
+FEW = 6
+"""So many clients stand in the line that describes a cohort."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +168,24 @@ class Cohort:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        pairs = zip(self.clients[:FEW], self.weights[:FEW], strict=True)
+        shown = ", ".join(f"{client}: {float(weight):.4g}" for client, weight in pairs)
+        more = ", ..." if len(self) > FEW else ""
+        clients = "client" if len(self) == 1 else "clients"
+        return f"<Cohort of {len(self)} {clients}, weights {{{shown}{more}}}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: who, and how much each answer counts."""
+        title = f"Cohort of {len(self)}: the weights sum to {float(self.weights.sum()):.4g}"
+        notes = []
+        if self.data_rate < 1:
+            notes.append(f"Every sample takes part with probability {self.data_rate:.4g}.")
+        if self.reserve is not None and len(self.reserve.clients):
+            notes.append(f"{len(self.reserve.clients)} in reserve.")
+        rows = zip(self.clients.tolist(), map(float, self.weights), self.draws, strict=True)
+        return notebook.table(title, ("Client", "Weight", "Draws"), rows, " ".join(notes))
 
 
 def _positions(clients: ArrayLike) -> Ints:

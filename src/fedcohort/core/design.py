@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcohort.core import notebook
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.participation import Participation
@@ -165,6 +166,30 @@ class Design(ABC):
     def aggregate_variance(self, x: Floats) -> float:
         """E ||sum_i omega_i x_i - E(...)||^2 for vectors x (n, d) or numbers x (n,)."""
         return max(0.0, float(np.sum(x * self.covariance_times(x))))
+
+    def __repr__(self) -> str:
+        draws = float(self.expected_counts().sum())
+        return f"<{type(self).__name__} over {self.n} clients: {draws:g} draws a round>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the chances, and what they come to."""
+        inclusion, distinct = self.inclusion(), self.distinct()
+        never = int(np.count_nonzero(inclusion <= 0))
+        known: list[tuple[str, Any]] = [
+            ("chance to be in a cohort", notebook.bars(inclusion, "inclusion of each client")),
+            ("least, largest chance", " to ".join(map(notebook.number, _ends(inclusion)))),
+            ("expected weight", notebook.bars(self.mean(), "expected weight of each client")),
+            ("sum of the variances of weights", float(self.variance().sum())),
+            ("variance of the sum of weights", self.weight_sum_variance()),
+            ("distinct clients a round", f"{distinct.mean:.4g} ± {distinct.variance**0.5:.4g}"),
+            ("never chosen", never or None),
+            ("variances are", self.second_moments),
+        ]
+        return notebook.facts(repr(self).strip("<>"), known)
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def counted(clients: Ints, value: Floats) -> Cohort:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core import notebook
 from fedcohort.core.arrays import as_array, as_floats
 from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName, shown
 from fedcohort.core.parameters import is_whole
@@ -129,6 +130,26 @@ class Federation:
     def __repr__(self) -> str:
         total = "private sizes" if self.sizes is None else f"{exact_sum(self.sizes)} samples"
         return f"Federation({len(self)} clients, {total})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: who there is and how much each counts, the largest first."""
+        p = self.importance
+        order = np.argsort(-p, kind="stable")
+        rows = [
+            (self.ids[i], "private" if self.sizes is None else int(self.sizes[i]), float(p[i]))
+            for i in order[: notebook.ROWS].tolist()
+        ]
+        shown = notebook.bars(p[order], "importance of the clients, the largest first")
+        top = notebook.facts(
+            repr(self),
+            [
+                ("importance, largest first", shown),
+                ("effective number of clients, 1 / sum p²", float(1 / (p @ p))),
+                ("without data", int(np.count_nonzero(p <= 0)) or None),
+            ],
+        )
+        rest = f"and {len(self) - len(rows):,} more" if len(self) > len(rows) else ""
+        return top + notebook.table("Clients", ("Client", "Samples", "Importance"), rows, rest)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memory": {}}  # what was remembered can be built again

@@ -20,7 +20,7 @@ ROUNDS = 100
 """Most steps towards the factors c of the approximation; about ten are taken."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Approximated(FixedSize):
     """A design that can be drawn from, and whose joint law is known for few clients only.
 

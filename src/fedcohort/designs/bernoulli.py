@@ -19,7 +19,7 @@ from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.draws import Rng, coins
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bernoulli(Design):
     """Independent inclusion with probability q_i = parts_i / whole and weight p_i / q_i.
 

@@ -21,7 +21,7 @@ FLAT = 1e-9
 """A direction in which features spread less than this, relative to the widest, is none."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cube(Approximated):
     """Of every column the weighted sum over a cohort is about what it is over all clients.
 

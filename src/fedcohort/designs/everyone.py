@@ -16,7 +16,7 @@ from fedcohort.core.types import Floats
 from fedcohort.maths.draws import Rng
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Everyone(Design):
     """Every client with a positive share takes part and weighs exactly its share."""
 

@@ -21,7 +21,7 @@ EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FixedSize(Design):
     """k distinct clients, client i among them with probability pi_i = parts_i / whole exactly.
 

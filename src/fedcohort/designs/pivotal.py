@@ -35,7 +35,7 @@ def duel(tickets: Tickets, one: int, other: int, whole: int) -> tuple[int, int]:
     return both - whole, whole
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pivotal(FixedSize):
     """Duels along a line: the client still undecided meets the next (Deville and Tillé, 1998).
 
@@ -122,7 +122,7 @@ class Pivotal(FixedSize):
         return out
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalPivotal(Approximated):
     """Duels of neighbours: a random undecided client meets the nearest one (LPM2).
 

@@ -45,7 +45,7 @@ class Entries(NamedTuple):
     mass: Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows(Design):
     """m independent draws with replacement: MD (equal rows) and clustered sampling.
 

@@ -20,7 +20,7 @@ from fedcohort.maths.counts import largest_of_others
 from fedcohort.maths.draws import Rng, distinct
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simple(Design):
     """Simple random sampling without replacement among the clients with a positive share.
 

@@ -26,7 +26,7 @@ from fedcohort.designs.rows import Rows
 from fedcohort.maths.draws import Rng
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stratified(Design):
     """One design per stratum, drawn independently.
 

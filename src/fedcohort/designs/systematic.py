@@ -16,7 +16,7 @@ from fedcohort.designs.pools import NearPools
 from fedcohort.maths.draws import Rng, pick
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Systematic(FixedSize):
     """One random start, then the clients at equal steps along a line (Madow, 1949).
 

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core import notebook
 from fedcohort.core.errors import BadInput, BadParameter, Diverged
 from fedcohort.core.fingerprint import Digest, attributes
 from fedcohort.core.types import Array, Floats, Ints
@@ -75,6 +76,31 @@ class Task(ABC):
     `fedcohort.simulation.measures`."""
     caches: ClassVar[tuple[str, ...]] = ()
     """Attributes that are computed from the others when first needed, and so decide nothing."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Task {self.name}: {len(self.sizes)} clients, {int(self.sizes.sum())} samples, "
+            f"a model of {self.dimension} numbers>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how much data clients have, and of which classes."""
+        order = np.argsort(-self.importance, kind="stable")
+        histograms = self.label_histograms
+        held = None if histograms is None else np.count_nonzero(histograms, axis=1)
+        known: list[tuple[str, Any]] = [
+            ("samples of each client", notebook.bars(self.sizes, "samples of each client")),
+            ("least, largest", f"{int(self.sizes.min()):,} to {int(self.sizes.max()):,}"),
+            ("importance, largest first", notebook.bars(self.importance[order], "importance")),
+            ("layers", ", ".join(f"{name} {shape}" for name, shape in self.layers.items())),
+        ]
+        if histograms is not None and held is not None and histograms.shape[1]:
+            whole = notebook.bars(histograms.sum(axis=0), "samples of each class")
+            known += [
+                ("samples of each class", whole),
+                ("classes of a client", f"{held.min()} to {held.max()} of {histograms.shape[1]}"),
+            ]
+        return notebook.facts(repr(self).strip("<>"), known)
 
     @property
     def layers(self) -> Mapping[str, tuple[int, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedcohort.core import notebook
 from fedcohort.core.types import Array, Floats
 from fedcohort.report.downsample import envelope, keep_extremes
 from fedcohort.report.styles import LIGHT, style
@@ -50,6 +51,22 @@ class Drawing:
     layouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     switches: tuple[Switch, ...] = ()
     table: pd.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        choices = "".join(f", {each.key}=" for each in self.switches)
+        return f"<Drawing {self.key}: {self.title}; .figure({choices[2:]}) is plotly's>"
+
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """What a notebook shows: the figure, where plotly can show it, else its numbers."""
+        bundle = self.figure()._repr_mimebundle_(*args, **options)
+        return {"text/plain": repr(self), "text/html": self._repr_html_(), **(bundle or {})}
+
+    def _repr_html_(self) -> str:
+        """Caption and numbers, without a script: what a viewer without plotly shows."""
+        if self.table is None:
+            return notebook.facts(self.title, [], self.caption)
+        rows = self.table.itertuples(index=False, name=None)
+        return notebook.table(self.title, list(map(str, self.table.columns)), rows, self.caption)
 
     def figure(self, **chosen: str) -> go.Figure:
         """The figure for a notebook, e.g. ``drawing.figure(line="best")``."""

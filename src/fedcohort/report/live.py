@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from fedcohort.core import notebook
 from fedcohort.report.format import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
@@ -67,8 +69,9 @@ class Watch:
         with fedcohort.report.watch(["md", "uniform"], seeds=5, rounds=100) as view:
             compare(..., notes=view.notes, finished=view.finished)
 
-    In a terminal one line per scheme is kept up to date; elsewhere one plain line is printed
-    for every finished run. All goes to standard error, so output can still be piped.
+    In a terminal and in a notebook one line per scheme is kept up to date; elsewhere one plain
+    line is printed for every finished run. All goes to standard error, so output can still be
+    piped.
     """
 
     labels: Sequence[str]
@@ -91,9 +94,12 @@ class Watch:
         self._latest: dict[tuple[str, int, int], RunProgress] = {}
         self._finished, self._resumed = 0, 0
         self._started = self.clock()
-        self._live: Live | None = None
-        if self.console.is_terminal:
+        self._live: Live | InNotebook | None = None
+        if self.console.is_jupyter:
+            self._live = InNotebook(self.html)
+        elif self.console.is_terminal:
             self._live = Live(console=self.console, get_renderable=self.table, refresh_per_second=2)
+        if self._live is not None:
             self._live.start()
         return self
 
@@ -163,8 +169,52 @@ class Watch:
                 f"{row.finished}/{row.seeds}",
                 _percent(row.accuracy),
             )
-        spent = duration(self.clock() - self._started)
-        return Group(table, Text(f"{spent} so far, {self.time_left()}", style="dim"))
+        return Group(table, Text(self._pace(), style="dim"))
+
+    def html(self) -> str:
+        """What a notebook shows."""
+        notes = self.read()
+        rows = []
+        for label in self.labels:
+            row = progress_of(label, self._runs, self.rounds, notes)
+            runs = f"{row.finished}/{row.seeds}"
+            shown = notebook.progress(row.share, f"{row.share:.0%} of {label}")
+            rows.append((label, shown, runs, _percent(row.accuracy)))
+        heads = ("Scheme", "Progress", "Runs", "Accuracy")
+        return notebook.table(self._pace(), heads, rows, limit=50)
+
+    def _pace(self) -> str:
+        return f"{duration(self.clock() - self._started)} so far, {self.time_left()}"
+
+
+class InNotebook:
+    """Shows HTML in the output of a cell, and again twice a second; rich would need widgets."""
+
+    def __init__(self, html: Callable[[], str]) -> None:
+        self._html, self._over = html, Event()
+        self._thread = Thread(target=self._keep, daemon=True)
+
+    def start(self) -> None:
+        """Show it for the first time."""
+        from IPython.display import HTML, display
+
+        self._shown = display(HTML(self._html()), display_id=True)  # type: ignore[no-untyped-call]
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Show it for the last time."""
+        self._over.set()
+        self._thread.join()
+        self._update()
+
+    def _keep(self) -> None:
+        while not self._over.wait(0.5):
+            self._update()
+
+    def _update(self) -> None:
+        from IPython.display import HTML
+
+        self._shown.update(HTML(self._html()))  # type: ignore[no-untyped-call]
 
 
 def _run(note: RunProgress) -> tuple[str, int, int]:

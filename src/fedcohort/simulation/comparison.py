@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from fedcohort.algorithms import algorithm
+from fedcohort.core import notebook
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
@@ -100,21 +100,21 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows; gaps, costs and p values are in `fedcohort.report.summary`."""
-        rows = ""
+        over = "seeds and partitions" if len(self.partitions) > 1 else "seeds"
+        heads = ("Scheme", "Runs", "Rounds", f"Last evaluation, mean over {over}", "By round")
+        rows = []
         for label in self.labels:
             traces = self.of(label)
             names = dict.fromkeys(trace.last()[0] for trace in traces)
             level = sum(trace.last()[1] for trace in traces) / len(traces)
-            rows += (
-                f"<tr><td>{escape(label)}</td><td>{len(traces)}</td>"
-                f"<td>{min(trace.rounds for trace in traces)}</td>"
-                f"<td>{' / '.join(names)} {level:.4g}</td></tr>"
-            )
-        over = "seeds and partitions" if len(self.partitions) > 1 else "seeds"
-        runs = "Runs" if len(self.partitions) > 1 else "Seeds"
-        heads = ("Scheme", runs, "Rounds", f"Last evaluation, mean over {over}")
-        head = "".join(f"<th>{text}</th>" for text in heads)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            rounds = min(trace.rounds for trace in traces)
+            what = "accuracy" if "accuracy" in names else "train_loss"
+            mean = sum(getattr(trace, what)[:rounds] for trace in traces) / len(traces)
+            measured = f"{' / '.join(names)} {level:.4g}"
+            shown = notebook.curve(mean, f"{what.replace('_', ' ')} of {label} by round")
+            rows.append((label, len(traces), rounds, measured, shown))
+        title = "Comparison, interrupted" if self.interrupted else "Comparison"
+        return notebook.table(title, heads, rows, limit=50)
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core import notebook
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadParameter, FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
@@ -126,6 +127,28 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"
+        return (
+            f"<Advice for {self.n} clients, m={self.m}, {self.rounds} rounds: {use}; "
+            f"{len(self.rows)} schemes compared>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the words, then the schemes whose law is known."""
+        heads = ("Scheme", "Score", "Bias", "Clients a round", "Never seen", "Secure aggregation")
+        rows = [
+            (row.name, _or_dash(row.score), _or_dash(row.bias), _or_dash(row.expected_distinct),
+             _or_dash(row.never_worst), row.secure_aggregation)
+            for row in self.rows
+            if row.status in KNOWN
+        ]  # fmt: skip
+        words, *why = str(self).splitlines()
+        others = len(self.rows) - len(rows)
+        unknown = f" {others} more schemes: .row(name) says why." if others else ""
+        note = f"{' '.join(why)} Score: {self.criterion}; the smaller the better.{unknown}"
+        return notebook.table(words, heads, rows, note)
 
     def __str__(self) -> str:
         head = f"Use {self.recommended}." if self.recommended else "No scheme can be recommended."
@@ -405,6 +428,10 @@ def _declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
         "secure_aggregation": secure,
         "needs": ", ".join(s.name for s in signals) or "nothing",
     }
+
+
+def _or_dash(value: float | None) -> float | str:
+    return "–" if value is None else value
 
 
 def _never(inclusion: Floats, rounds: int) -> Floats:

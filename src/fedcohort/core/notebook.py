@@ -1,0 +1,127 @@
+"""What objects show in a notebook: small tables, bars and curves.
+
+Every text is escaped here, so that a client's name or a label is never read as markup; what is
+markup already is a `Picture`, and only this file makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from fedcohort.core.types import Array
+
+ROWS = 12
+"""A table shows at most so many rows; a last one says how many more there are."""
+BARS = 120
+"""A picture has at most so many bars; more clients are shown by so many of them."""
+_LINE = "stroke:#4a7fb5;stroke-width:1.5;fill:none"
+_SVG = '<svg xmlns="http://www.w3.org/2000/svg" role="img" style="vertical-align:middle"'
+
+
+class Picture(str):
+    """Markup that stands in a table as it is."""
+
+    __slots__ = ()
+
+
+def number(value: Any) -> str:
+    """A number for a table: whole ones with thousands apart, others with four digits.
+
+    >>> number(1234567), number(0.123456), number(float("nan"))
+    ('1,234,567', '0.1235', '–')
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    return f"{float(value):.4g}" if np.isfinite(value) else "–"
+
+
+def table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "", limit: int = 0
+) -> str:
+    """A table with a title above it; ``limit`` is the number of rows, `ROWS` by default.
+
+    >>> table("Who", ["Client"], [["<b>"]]).count("&lt;b&gt;")
+    1
+    """
+    listed = list(rows)
+    most = limit or ROWS
+    shown = listed if len(listed) <= most + 1 else listed[:most]
+    head = "".join(f'<th style="text-align:left">{escape(text)}</th>' for text in heads)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in shown)
+    if len(shown) < len(listed):
+        body += f'<tr><td colspan="{len(heads)}">… and {len(listed) - len(shown):,} more</td></tr>'
+    below = f'<div style="max-width:60em">{escape(note)}</div>' if note else ""
+    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
+    return (
+        f"<div><strong>{escape(title)}</strong>"
+        f"<table>{top}<tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def facts(title: str, known: Iterable[tuple[str, Any]], note: str = "") -> str:
+    """A table of names and values; what is None is left out."""
+    return table(title, ("", ""), [(k, v) for k, v in known if v is not None], note, limit=40)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Picture):
+        return f'<td style="text-align:left">{value}</td>'
+    if isinstance(value, int | float | np.number):
+        return f'<td style="text-align:right">{number(value)}</td>'
+    return f'<td style="text-align:left">{escape(str(value))}</td>'
+
+
+def bars(values: Array, says: str, height: int = 44) -> Picture:
+    """A bar for every value from 0 up to the largest; ``says`` is read out instead of it."""
+    shown = _fewer(np.nan_to_num(np.asarray(values, dtype=np.float64)))
+    top = float(shown.max(initial=0.0)) or 1.0
+    step = 360 / max(60, len(shown))
+    drawn = "".join(
+        f'<rect x="{i * step:.1f}" y="{height * (1 - v / top):.1f}" '
+        f'width="{0.8 * step:.1f}" height="{max(0.0, height * v / top):.1f}"/>'
+        for i, v in enumerate(shown.tolist())
+    )
+    return Picture(
+        f'{_SVG} width="360" height="{height}" aria-label="{escape(says)}" fill="#4a7fb5">'
+        f"<title>{escape(says)}</title>{drawn}</svg>"
+    )
+
+
+def curve(values: Array, says: str) -> Picture:
+    """A small curve between the least and the largest of its finite values."""
+    y = np.asarray(values, dtype=np.float64)
+    there = np.flatnonzero(np.isfinite(y))
+    if len(there) < 2:
+        return Picture("")
+    there = there[_fewer(np.arange(len(there), dtype=np.float64)).astype(np.int64)]
+    low, span = float(y[there].min()), float(np.ptp(y[there])) or 1.0
+    points = " ".join(
+        f"{140 * i / max(1, there[-1]):.1f},{22 - 20 * (y[i] - low) / span:.1f}" for i in there
+    )
+    return Picture(
+        f'{_SVG} width="140" height="24" aria-label="{escape(says)}"><title>{escape(says)}</title>'
+        f'<polyline points="{points}" style="{_LINE}"/></svg>'
+    )
+
+
+def progress(share: float, says: str) -> Picture:
+    """A bar that is filled to a share of its length."""
+    done = 200 * min(1.0, max(0.0, share))
+    return Picture(
+        f'{_SVG} width="200" height="10" aria-label="{escape(says)}"><title>{escape(says)}</title>'
+        '<rect width="200" height="10" rx="4" fill="#8884"/>'
+        f'<rect width="{done:.1f}" height="10" rx="4" fill="#4a7fb5"/></svg>'
+    )
+
+
+def _fewer(values: Array) -> Array:
+    """At most `BARS` of the values, evenly among them, the first and the last with them."""
+    if len(values) <= BARS:
+        return values
+    return values[np.linspace(0, len(values) - 1, BARS).round().astype(np.int64)]

@@ -1,0 +1,129 @@
+"""What objects show: one line in a terminal, a small table in a notebook, nothing unescaped."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import fedcohort
+from fedcohort import theory
+from fedcohort.core import notebook
+from fedcohort.designs import Everyone
+from fedcohort.learning import Quadratic
+from fedcohort.report import figures
+from fedcohort.report.drawing import Drawing
+
+NASTY = "<script>alert('x')</script>&\""
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is never closed, or closed twice; collects the tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.words = ""
+        self.feed(html)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def objects() -> dict[str, object]:
+    """One of everything, with a name in it that must not become markup."""
+    federation = fedcohort.Federation.from_sizes({NASTY: 40, "b": 30, "c": 20, "d": 10})
+    selector = fedcohort.Selector("md:m=2", federation, seed=0)
+    design, cohort = selector.design(), selector.select()
+    task = Quadratic(np.eye(4))
+    task.name = NASTY
+    found = fedcohort.compare(task, {NASTY: "md:m=2"}, rounds=2, seeds=2, jobs=1)
+    drawing = figures.progress(found)
+    return {
+        "Federation": federation, "Selector": selector, "Design": design, "Cohort": cohort,
+        "Ledger": selector.ledger, "Task": task, "Comparison": found, "Trace": found.traces[0],
+        "Advice": theory.advise(federation, m=2), "Drawing": drawing,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def everything() -> dict[str, object]:
+    return objects()
+
+
+def test_every_object_says_what_it_is_in_a_line(everything):
+    for name, value in everything.items():
+        line = repr(value)
+        assert "\n" not in line
+        assert len(line) < 160, name
+        assert "array(" not in line, name
+    assert repr(everything["Cohort"]) == "<Cohort of 2 clients, weights {0: 0.5, 1: 0.5}>"
+    assert repr(everything["Design"]) == "<Rows over 4 clients: 2 draws a round>"
+    assert "md:m=2 over 4 clients, seed 0: round 0, a cohort is chosen" in repr(
+        everything["Selector"]
+    )
+
+
+def test_every_object_is_a_table_in_a_notebook(everything):
+    for name, value in everything.items():
+        html = value._repr_html_()
+        page = Balanced(html)
+        assert "table" in page.seen, name
+        assert page.seen <= {
+            "div", "strong", "table", "thead", "tbody", "tr", "th", "td",
+            "svg", "title", "rect", "polyline",
+        }, name  # fmt: skip
+        assert len(html) < 20_000, name
+    assert NASTY in Balanced(everything["Federation"]._repr_html_()).words
+    assert NASTY in Balanced(everything["Comparison"]._repr_html_()).words
+
+
+def test_a_drawing_shows_its_figure_where_plotly_can(everything, monkeypatch):
+    import plotly.io
+
+    drawing = everything["Drawing"]
+    assert isinstance(drawing, Drawing)
+    monkeypatch.setattr(plotly.io.renderers, "default", "plotly_mimetype")
+    shown = drawing._repr_mimebundle_()
+    assert shown["application/vnd.plotly.v1+json"]["data"]
+    assert shown["text/plain"] == repr(drawing)
+    assert drawing.caption[:20] in shown["text/html"]
+
+
+def test_a_table_of_many_rows_says_how_many_more():
+    html = notebook.table("t", ["a"], [[i] for i in range(100)])
+    assert html.count("<tr>") == notebook.ROWS + 2
+    assert "and 88 more" in html
+    assert "more" not in notebook.table("t", ["a"], [[i] for i in range(notebook.ROWS + 1)])
+
+
+def test_pictures_stay_small_and_stand_what_is_not_finite():
+    many = notebook.bars(np.arange(100_000), "many")
+    assert many.count("<rect") == notebook.BARS
+    assert notebook.bars(np.zeros(3), "none").count('height="0.0"') == 3
+    assert notebook.bars(np.array([np.nan, 1.0]), "one").count("<rect") == 2
+    assert notebook.curve(np.array([np.nan, 1.0]), "too few") == ""
+    assert notebook.curve(np.full(5, 2.0), "flat").count(",") == 5
+
+
+def test_a_law_of_nobody_and_an_empty_cohort_are_shown():
+    federation = fedcohort.Federation.from_sizes([1, 2])
+    nobody = fedcohort.Selector("full", federation, seed=0).design(available=[])
+    assert isinstance(nobody, Everyone)
+    Balanced(nobody._repr_html_())
+    empty = fedcohort.Cohort.empty()
+    assert repr(empty) == "<Cohort of 0 clients, weights {}>"
+    Balanced(empty._repr_html_())
