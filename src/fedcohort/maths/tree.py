@@ -16,11 +16,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import fastcluster
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster import hierarchy
 
+from fedcohort.maths.chain import JOINED, tree_by_chain
 from fedcohort.maths.similarity import TILE, distances, refresh
+
+try:
+    import fastcluster
+except ImportError:  # compiled, and without a wheel for the newest Python
+    fastcluster = None
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,12 +70,19 @@ def linkage_of(matrix: Matrix, method: str = "average") -> Floats:
     """The tree of a symmetric matrix of distances by any linkage of scipy. # (n, n) -> (n-1, 4).
 
     fastcluster builds the tree that scipy does, about three times sooner; where distances are
-    equal the two may differ, so that there is one of them for all and no choice.
+    equal the two may differ. Where it is missing `tree_by_chain` gives its very tree for the
+    linkages of `JOINED`, Ward's among them; the other three are scipy's then.
     """
     if len(matrix) < 2:
         return np.empty((0, 4))
+    if fastcluster is None and method in JOINED:
+        return tree_by_chain(matrix, method)
     pairs = np.concatenate([row[i + 1 :] for i, row in enumerate(matrix)])
-    tree: Floats = fastcluster.linkage(pairs, method, preserve_input=False)
+    tree: Floats = (
+        hierarchy.linkage(pairs.astype(np.float64), method)
+        if fastcluster is None
+        else fastcluster.linkage(pairs, method, preserve_input=False)
+    )
     return tree
 
 
