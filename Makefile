@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel check format bench reproduction recipes screenshot clean lock audit mutants
+.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes screenshot clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,31 @@ test-adapters: $(FRAMEWORKS:%=$(ENVIRONMENTS)/%/.installed)  ## the loops of NVF
 
 test-wheel: $(VENV)/.installed-dev  ## the wheel alone, in an empty environment outside the repository
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+
+# What would be uploaded, checked as the index does, then installed alone and run.
+RELEASE ?= build/release
+release-check: $(VENV)/.installed-dev  ## build, twine check, and the wheel without the repository
+	test -d $(RELEASE) || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet build twine
+	rm -rf dist
+	$(RELEASE)/bin/python -m build --outdir dist .
+	$(RELEASE)/bin/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+
+# Interpreters by name or path; what is not there is said and left out.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+test-pythons:  ## the fast tests on every Python that is there, without torch and Flower
+	for python in $(PYTHONS); do $$python --version || continue; \
+	  environment=$(ENVIRONMENTS)/$$(basename $$python); \
+	  { test -d $$environment || $$python -m venv $$environment; } && \
+	  $$environment/bin/python -m pip install --quiet --editable '.[test]' && \
+	  OPENBLAS_NUM_THREADS=1 $$environment/bin/python -m pytest -n auto \
+	    -m 'not slow and not flower and not ray and not adapters and not recipes' || exit 1; done
+
+coverage: $(VENV)/.installed-dev  ## which lines the fast tests reach
+	$(BIN)/python -m pip install --quiet 'pytest-cov>=5'
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=fedcohort --cov-report=term:skip-covered --cov-report=html:build/coverage \
+	  -m 'not slow and not flower and not ray and not adapters and not recipes'
 
 check: $(VENV)/.installed-dev  ## lint, format, types
 	$(BIN)/ruff check

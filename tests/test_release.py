@@ -1,0 +1,89 @@
+"""What an index would show of the package: true metadata, links that lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("hatchling", reason="hatch_build.py needs it; in the extra dev")
+REPOSITORY = Path(__file__).parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+HOME = "https://example.org/somebody/fedcohort"
+
+
+def hook() -> Any:
+    """The module hatch_build.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("hatch_build", REPOSITORY / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def metadata(config: dict[str, Any]) -> dict[str, Any]:
+    """What the hook adds."""
+    found: dict[str, Any] = {}
+    hook().CustomMetadataHook(str(REPOSITORY), config).update(found)
+    return found
+
+
+def test_links_become_absolute_where_there_is_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDCOHORT_HOME_PAGE", HOME + "/")
+    found = metadata(PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"])
+    text = found["readme"]["text"]
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert f"![The report of the demo]({HOME}/raw/main/docs/images/report.png)" in text
+    paths = [link.split("/main/")[1].split("#")[0] for link in links if link.startswith(HOME)]
+    assert len(paths) > 5
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+    assert all(address.startswith(HOME) for address in found["urls"].values())
+
+
+def test_nothing_is_invented_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FEDCOHORT_HOME_PAGE", raising=False)
+    found = metadata({"home": ""})
+    assert found["urls"] == {}
+    assert found["readme"]["text"] == (REPOSITORY / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("[a](docs/b.md#c)", f"[a]({HOME}/blob/main/docs/b.md#c)"),
+        ("![a](b.png)", f"![a]({HOME}/raw/main/b.png)"),
+        ("[![a](b.png)](c.md)", f"[![a]({HOME}/raw/main/b.png)]({HOME}/blob/main/c.md)"),
+        ("[a](https://b.c) [d](#e)", "[a](https://b.c) [d](#e)"),
+    ],
+)
+def test_each_kind_of_link(text: str, made: str) -> None:
+    assert hook().absolute(text, HOME) == made
+
+
+def test_versions_of_python_are_the_same_everywhere() -> None:
+    """Classifiers, the oldest that is required, and the workflow that tests them."""
+    project = PROJECT["project"]
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    assert project["requires-python"] == f">={named[0]}"
+    assert PROJECT["tool"]["mypy"]["python_version"] == named[0]
+    workflow = (REPOSITORY / ".github/workflows/ci.yml").read_text()
+    listed = re.search(r"python: \[(.*)\]", workflow)
+    assert listed is not None
+    assert re.findall(r"3\.\d+", listed[1]) == named
+
+
+def test_workflows_call_what_the_makefile_has() -> None:
+    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    called = {
+        target
+        for file in (REPOSITORY / ".github/workflows").glob("*.yml")
+        for target in re.findall(r"run: make ([a-z-]+)", file.read_text())
+    }
+    assert called
+    assert called <= set(targets)
