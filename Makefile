@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes screenshot clean lock audit mutants
+.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes screenshot flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -106,6 +106,9 @@ recipes: $(VENV)/.installed-dev  ## every recipe at the quick scale: that it run
 
 reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results in docs/results
 	$(BIN)/python docs/make_reproduction.py
+
+flower-logs:  ## a stock Flower app before and after, run for the page of its two logs
+	$(BIN)/python docs/make_flower_logs.py
 
 screenshot: demo  ## the picture in the README
 	$(MAKE) $(VENV)/.installed-dev

@@ -262,8 +262,8 @@ def test_an_app_without_any_training_says_so() -> None:
 
 
 def test_bad_arguments_are_one_sentence() -> None:
-    with pytest.raises(BadInput, match="needs 'local', or single facts"):
-        flower.client_app()
+    with pytest.raises(BadInput, match="takes 'local', or single facts"):
+        flower.client_app(Phone, size=lambda context: 5)
     with pytest.raises(BadInput, match="must be a function of the context"):
         flower.client_app(size=5)
     grid = flower.InProcessGrid(flower.client_app(Phone), 1, raises=True)

@@ -114,7 +114,7 @@ def test_a_question_about_updates_is_answered_by_what_would_be_sent() -> None:
 @pytest.mark.parametrize("mod", [quiet(), fixedclipping_mod])
 def test_mods_of_an_app_that_trains_by_its_object_see_parameters(mod: Any) -> None:
     """A step of +50 was made of it where one of -24.75 is right."""
-    few = {"identity": "name", "importance": "equal"}  # so that there is no question
+    few = {"identity": "name", "importance": "equal", "evaluate": "nobody"}  # no question
 
     def moved(mods: list[Any], norm: float) -> np.ndarray:
         clients = flower.client_app(flower.task_client(task(), WORK), simulated=True, mods=mods)

@@ -36,3 +36,7 @@ SHARES = Disclosure(
     "epsilon, unless securely aggregated",
 )
 TRAINING = Disclosure("update", "every round", "the model update, unless securely aggregated")
+EVALUATED = Disclosure(
+    "metrics", "every round", "what its evaluate function reports, if it has one"
+)
+"""Of clients that evaluate the model; stock apps of Flower report their number of samples."""

@@ -2,10 +2,12 @@
 
 Three lines turn an app into one that chooses clients by a scheme::
 
-    from fedcohort.flower import CohortStrategy, client_app
+    from fedcohort.flower import CohortStrategy      # server: instead of FedAvg
+    strategy = CohortStrategy("pow-d:m=3,d=6", clients=10, importance="equal")
+    from fedcohort.flower import ClientApp           # client: instead of flwr.clientapp's
 
-    strategy = CohortStrategy("clustered-size:m=10", clients=100)   # instead of FedAvg(...)
-    app = client_app(size=lambda context: len(load(context)))       # instead of ClientApp()
+and a fourth tells sizes, where they are to count: ``ClientApp(size=lambda context: ...)``. Try it
+in one process, without Ray or network: ``strategy.start(InProcessGrid(app, nodes=10), arrays)``.
 """
 
 from fedcohort.core.errors import MissingExtra
@@ -22,7 +24,11 @@ from fedcohort.flower.strategy import CohortStrategy
 from fedcohort.flower.tasks import first_model, task_client
 from fedcohort.flower.work import Work
 
+ClientApp = client_app
+"""The same under the name that Flower's has: one changed import, and the rest of a file stays."""
+
 __all__ = [
+    "ClientApp",
     "CohortClientApp",
     "CohortStrategy",
     "Discretion",

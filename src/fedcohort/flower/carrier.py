@@ -17,9 +17,9 @@ from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import TooFewClients
 from fedcohort.core.latest import LARGEST, fits
 from fedcohort.core.types import Array, Ints
-from fedcohort.flower import wire
-from fedcohort.flower.evaluation import mean_metrics, metrics_of
+from fedcohort.flower import logbook, wire
 from fedcohort.flower.exchange import Admitted, Outgoing, exchanged, received
+from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Train, blocks
 from fedcohort.server.gate import SPARE, Fault, Form, expected
@@ -142,8 +142,8 @@ class FlowerCarrier(Carrier):
     def chosen(self, selection: Selection) -> None:
         """Write the cohort down before anybody is invited."""
         self.session.chosen(selection)
-        cohort = selection.cohort
-        log.info("\t├──> %d clients, weights sum to %.4g", len(cohort), cohort.weights.sum())
+        there = len(self.session.population.nodes)
+        logbook.cohort(selection.cohort, self.session.federation.ids, there)
 
     def train(self, train: Train) -> Arrived:
         """Invite clients and wait for them."""
@@ -287,11 +287,10 @@ class FlowerCarrier(Carrier):
             payloads = {name: np.stack([self.told[c][name] for c in part]) for name in names}
             yield Block(clients[some], np.stack(rows), heard, payloads)
 
-    def metrics(self, cohort: Cohort) -> dict[str, float]:
-        """The mean of what clients report about their training; for show."""
-        weighed = zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True)
-        told = ((w, self.trained[client][0][1]) for client, w in weighed)
-        return mean_metrics((w, metrics_of(reply)[0]) for w, reply in told)
+    def reports(self) -> list[Told]:
+        """What those who count report about their training, and how much they count."""
+        weighed = zip(self.cohort.clients.tolist(), self.cohort.weights.tolist(), strict=True)
+        return [Told(weight, self.trained[client][0][1]) for client, weight in weighed]
 
 
 def _mean(changes: list[Array]) -> Array:

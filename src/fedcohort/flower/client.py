@@ -329,14 +329,15 @@ def client_app(
         The old name of ``policy``.
     facts
         Instead of ``local``: single facts, each a function of the context, for instance
-        ``size=lambda context: 600``.
+        ``size=lambda context: 600``. Without any, the client answers what its train and evaluate
+        functions can tell, as `ClientApp` of Flower is called.
 
     >>> app = client_app(size=lambda context: 600)
     >>> @app.train()
     ... def train(message, context): ...
     """
-    if (local is None) == (not facts):
-        raise BadInput("client_app needs 'local', or single facts such as size=..., not both.")
+    if local is not None and facts:
+        raise BadInput("client_app takes 'local', or single facts such as size=..., not both.")
     if local is None:
         for name, fact in facts.items():
             if not (callable(fact) and len(inspect.signature(fact).parameters) == 1):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -22,18 +22,21 @@ from fedcohort.algorithms import Algorithm
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.client import UPDATE
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.disclosure import SIZES, Disclosure
+from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.parameters import is_real
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
+from fedcohort.flower import logbook
 from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
-from fedcohort.flower.evaluation import EVALUATORS, Evaluation
+from fedcohort.flower.evaluation import Evaluation, Evaluators
 from fedcohort.flower.exchange import exchanged
+from fedcohort.flower.familiar import Familiar, understood
 from fedcohort.flower.limits import Limits
+from fedcohort.flower.metrics import numbers
 from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.flower.verdict import Verdict
@@ -97,8 +100,10 @@ class CohortStrategy(Strategy):
         Send a client that was drawn c times c messages and average its answers, instead of one
         message that weighs c times as much.
     evaluate
-        Who evaluates the model after every round: ``"nobody"``, ``"cohort"`` or ``"everyone"``.
-        Flower's own strategies ask everyone; here it is not done unasked.
+        Who evaluates the model after every round: ``"everyone"``, the ``"cohort"``, a share of
+        the clients (``0.1``) or ``"nobody"``. By default everyone who has an ``@app.evaluate()``,
+        as with Flower's own strategies; each is sent the model for it, which is not in the
+        ledger. Only a scheme that hides sizes (``fedsampling``) asks nobody unasked.
     largest
         The largest change of a single parameter that is believed.
     largest_size
@@ -116,6 +121,11 @@ class CohortStrategy(Strategy):
         A name for private answers: clients repeat their answer within one task.
     server, estimator
         Deprecated names of ``optimiser`` and ``aggregator``.
+    familiar
+        Arguments of Flower's ``FedAvg``: ``train_metrics_aggr_fn``, ``evaluate_metrics_aggr_fn``,
+        ``fraction_evaluate``, ``min_evaluate_nodes``, ``min_available_nodes`` (for ``clients``)
+        and ``weighted_by_key`` (for metrics; the model is weighed by the scheme) are taken. What
+        a scheme decides instead is answered by a sentence that says what to write.
     """
 
     VOID_ROUNDS = 3
@@ -124,7 +134,7 @@ class CohortStrategy(Strategy):
         self,
         scheme: Scheme[Any] | str,
         *,
-        clients: int,
+        clients: int | None = None,
         seed: int | None = None,
         importance: Importance = "size",
         optimiser: Optimiser | str | None = None,
@@ -135,7 +145,7 @@ class CohortStrategy(Strategy):
         quorum: float = 0.5,
         limits: Limits | None = None,
         per_draw: bool = False,
-        evaluate: str = "nobody",
+        evaluate: Evaluators = None,
         largest: float = 1e6,
         largest_size: float | None = LARGEST_SIZE,
         folder: str | os.PathLike[str] | None = None,
@@ -144,10 +154,11 @@ class CohortStrategy(Strategy):
         task: str = "fedcohort",
         server: Optimiser | str | None = None,
         estimator: Aggregator | str | None = None,
+        **familiar: Unpack[Familiar],
     ) -> None:
         optimiser = successor("CohortStrategy", "server", server, "optimiser", optimiser)
         aggregator = successor("CohortStrategy", "estimator", estimator, "aggregator", aggregator)
-        _require("clients", is_whole(clients) and clients >= 1, "an int of at least 1", clients)
+        meant = understood(clients, evaluate, familiar)
         _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
         _require("largest", is_real(largest) and largest > 0, "a number above 0", largest)
         sized = largest_size is None or (is_real(largest_size) and largest_size >= 1)
@@ -155,12 +166,11 @@ class CohortStrategy(Strategy):
         known = isinstance(importance, Mapping) or importance in ("size", "equal")
         _require("importance", known, "'size', 'equal' or a mapping from keys", importance)
         _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
-        _require("evaluate", evaluate in EVALUATORS, f"one of {EVALUATORS}", evaluate)
         paths = isinstance(folder, str | os.PathLike) or folder is None
         _require("folder", paths, "a path or None", folder)
         self.scheme = as_scheme(scheme)
-        self.clients, self.per_draw, self.limits = int(clients), per_draw, limits or Limits()
-        self.evaluate, self.largest = evaluate, float(largest)
+        self.clients, self.per_draw, self.limits = int(meant.clients), per_draw, limits or Limits()
+        self.largest, self._averaging = float(largest), meant.train
         self.gate = Gate()
         setup = Setup(
             self.scheme,
@@ -193,7 +203,7 @@ class CohortStrategy(Strategy):
             task=task,
             newcomers=newcomers,
         )
-        self._evaluation = Evaluation(evaluate, self.session)
+        self._evaluation = Evaluation(meant.evaluate, self.session, meant.evaluation, meant.least)
         self.cohorts: list[Cohort] = []
         """The cohorts of this session as they counted: after drop-outs and corrections."""
         self._verdict = Verdict(self.session)
@@ -247,8 +257,12 @@ class CohortStrategy(Strategy):
         setup = self.session.setup
         told = [each for each in setup.disclosures(self._rounds) if each != SIZES]
         told += setup.algorithm.disclosures
+        told += [EVALUATED] if self._evaluation.certain else []
         asks_sizes = self.session.population.importance == "size"
         return [SIZES, *told] if asks_sizes else told
+
+    def _learnt(self) -> list[list[Any]]:
+        return [list(each) for each in self.disclosures()]
 
     # -- the loop ----------------------------------------------------------------------------
 
@@ -264,24 +278,33 @@ class CohortStrategy(Strategy):
     ) -> Result:
         """Run until ``num_rounds`` rounds are done, those of an earlier session included."""
         folder = self.session.folder
+        began = time.perf_counter()
         with nullcontext() if folder is None else folder.locked():
             self._timeout, self._rounds = timeout, num_rounds
-            learnt = [list(each) for each in self.disclosures()]
-            self.session.facts = {"rounds": num_rounds, "disclosures": learnt}
+            self.session.facts = {"rounds": num_rounds, "disclosures": self._learnt()}
+            name = type(self).__name__
+            logbook.begins(name, num_rounds, initial_arrays, train_config, evaluate_config)
             self.summary()
             result = Result()
             arrays = result.arrays = self.session.resumed(initial_arrays)
+            log.info("")
             done = self.session.state.round if self.session.begun else 0
             if evaluate_fn is not None and done == 0:
-                self._keep(result.evaluate_metrics_serverapp, 0, evaluate_fn(0, arrays))
+                told = evaluate_fn(0, arrays)
+                log.info("Initial global evaluation results: %s", told)
+                self._keep(result.evaluate_metrics_serverapp, 0, told)
             configs = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
             for server_round in range(done + 1, num_rounds + 1):
+                log.info("")
                 log.info("[ROUND %s/%s]", server_round, num_rounds)
                 arrays = self._play(server_round, arrays, configs, grid, result)
                 if evaluate_fn is not None:
+                    log.info("Global evaluation")
                     told = evaluate_fn(server_round, arrays)
+                    log.info("\t└──> MetricRecord: %s", told)
                     self._keep(result.evaluate_metrics_serverapp, server_round, told, "server")
             self._verdict.run(max(0, num_rounds - done))
+            logbook.ends(result, time.perf_counter() - began)
             return result
 
     def _play(
@@ -295,12 +318,15 @@ class CohortStrategy(Strategy):
         messages = self.configure_train(server_round, arrays, configs[0], grid)
         replies = exchanged(grid, list(messages), self._train_limit)
         new, metrics = self.aggregate_train(server_round, replies)
+        log.info("\t└──> Aggregated MetricRecord: %s", metrics)
         self._keep(result.train_metrics_clientapp, server_round, metrics)
         if new is not None:
             arrays = result.arrays = new
         messages = self.configure_evaluate(server_round, arrays, configs[1], grid)
         replies = exchanged(grid, list(messages), self.limits.evaluate or self._timeout)
         told = self.aggregate_evaluate(server_round, replies)
+        if told is not None:
+            log.info("\t└──> Aggregated MetricRecord: %s", told)
         self._keep(result.evaluate_metrics_clientapp, server_round, told, "evaluate")
         return arrays
 
@@ -320,7 +346,8 @@ class CohortStrategy(Strategy):
         first = not hasattr(session, "grid")
         session.look(grid, self.clients)
         if first:
-            self._evaluation.check()
+            self._evaluation.check(arrays)
+            self.session.facts["disclosures"] = self._learnt()  # now it is known who evaluates
         if session.state.round != server_round - 1:
             raise BadInput(
                 f"Flower begins round {server_round}, but {session.state.round} rounds are "
@@ -410,12 +437,13 @@ class CohortStrategy(Strategy):
         arrived = self._carrier.arrived(self._train, self._letters, replies)
         state, record = carry(talk, self._carrier, arrived)
         rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
-        metrics = self._carrier.metrics(self._carrier.cohort)
+        logbook.received("train", len(self._carrier.trained), rejected.total())
+        metrics = self._averaging(self._carrier.reports())
         record = replace(
             record,
             faults={fault.name.lower(): number for fault, number in rejected.items()},
             seconds=(self._chosen - self._began, time.perf_counter() - self._chosen),
-            metrics={f"train/{name}": value for name, value in metrics.items()},
+            metrics={f"train/{name}": value for name, value in numbers(metrics).items()},
         )
         new = session.finished(state, record)
         self.cohorts.append(self._carrier.cohort)
@@ -427,7 +455,6 @@ class CohortStrategy(Strategy):
             "cohort-rejected": rejected.total(),
             "cohort-void": int(record.void),
         }
-        log.info("\t├──> %s", told)
         self._verdict.round(record, new is not None, self.VOID_ROUNDS)
         return new, MetricRecord(told)
 
@@ -438,15 +465,14 @@ class CohortStrategy(Strategy):
     ) -> Iterable[Message]:
         """Ask the cohort, or everyone who is there, how good the new model is."""
         last = self.cohorts[-1] if self.cohorts else Cohort.empty()
-        return self._evaluation.invitations(arrays, config, last)
+        return self._evaluation.invitations(arrays, config, last, server_round)
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
         """The mean of what clients report, by importance; for show."""
-        if self.evaluate == "nobody":
-            return None
-        return MetricRecord(dict(self._evaluation.metrics(replies)))
+        metrics = self._evaluation.metrics(replies)
+        return None if metrics is None else MetricRecord(metrics)
 
     def _keep(
         self, where: dict[int, MetricRecord], round: int, what: MetricRecord | None, by: str = ""
@@ -457,8 +483,8 @@ class CohortStrategy(Strategy):
         where[round] = what
         history = self.session.history
         if by and history is not None:
-            numbers = {k: v for k, v in what.items() if isinstance(v, int | float)}
-            history.metrics(round - 1, numbers, by)
+            single = {k: v for k, v in what.items() if isinstance(v, int | float)}
+            history.metrics(round - 1, single, by)
 
 
 def _require(name: str, fits: bool, must: str, got: object) -> None:

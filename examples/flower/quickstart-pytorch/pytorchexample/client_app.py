@@ -3,7 +3,7 @@
 import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 
-from fedcohort.flower import client_app  # instead of: from flwr.clientapp import ClientApp
+from fedcohort.flower import ClientApp  # instead of: from flwr.clientapp import ClientApp
 from pytorchexample.task import Net, load_data
 from pytorchexample.task import test as test_fn
 from pytorchexample.task import train as train_fn
@@ -17,7 +17,7 @@ def my_data(context: Context):
 
 
 # Flower ClientApp
-app = client_app(size=lambda context: len(my_data(context)[0].dataset))  # instead of: ClientApp()
+app = ClientApp(size=lambda context: len(my_data(context)[0].dataset))  # instead of: ClientApp()
 
 
 @app.train()

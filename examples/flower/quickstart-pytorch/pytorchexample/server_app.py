@@ -19,11 +19,7 @@ def main(grid: Grid, context: Context) -> None:
     arrays = ArrayRecord(global_model.state_dict())
 
     # Instead of: FedAvg(fraction_train=0.3)
-    strategy = CohortStrategy(
-        "clustered-size:m=3",
-        clients=context.run_config["clients"],
-        evaluate="everyone",
-    )
+    strategy = CohortStrategy("clustered-size:m=3", clients=context.run_config["clients"])
 
     # Start strategy
     result = strategy.start(

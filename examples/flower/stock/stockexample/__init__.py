@@ -1,0 +1,1 @@
+"""stockexample: a Flower / NumPy app."""

@@ -1,0 +1,271 @@
+"""As Flower users know it: the log, the arguments of FedAvg, who evaluates, three changed lines."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
+
+pytest.importorskip("flwr")
+from flwr.app import Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAvg
+
+from fedcohort import flower
+from fedcohort.flower.familiar import Familiar
+from helpers.flower_play import Counting, N, app, play, task
+
+ROOT = Path(__file__).parents[2]
+
+
+def told(**metrics: float):
+    """An evaluate or train reply that adds metrics; a metric may depend on the partition."""
+    clients = app()
+
+    @clients.evaluate()
+    def evaluate(message: Message, context) -> Message:
+        assert message.content["config"]["server-round"] >= 1
+        i = context.node_config["partition-id"]
+        mine = {k: float(v(i)) if callable(v) else v for k, v in metrics.items()}
+        return Message(RecordDict({"metrics": MetricRecord(mine)}), reply_to=message)
+
+    return clients
+
+
+def evaluated(**options):
+    """Who evaluates, by round, and the metrics."""
+    clients = options.pop("app", None) or told(loss=1.0)
+    grid = Counting(clients, N)
+    strategy = flower.CohortStrategy(options.pop("scheme", "md:m=3"), seed=3, **options)
+    result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=2)
+    return sorted(who for kind, who in grid.seen if kind == "evaluate"), result
+
+
+# -- who evaluates ---------------------------------------------------------------------------
+
+
+def test_by_default_everyone_who_can_evaluates_and_the_cost_is_said(caplog) -> None:
+    caplog.set_level("INFO")
+    who, result = evaluated(clients=N)
+    assert who == sorted([*range(N), *range(N)])
+    assert set(result.evaluate_metrics_clientapp) == {1, 2}
+    assert "everyone; each is sent the model once a round, 0.00 MB (less:" in caplog.text
+    assert "metrics (every round): what its evaluate function reports" in caplog.text
+
+
+def test_by_default_those_who_cannot_are_not_asked(caplog) -> None:
+    caplog.set_level("INFO")
+    grid = Counting(told(loss=1.0), N)
+    node = next(node for node, i in grid.partition.items() if i == 2)
+    grid.apps[node] = app()
+    strategy, _ = play(grid, rounds=1)
+    assert [who for kind, who in grid.seen if kind == "evaluate"].count(2) == 0
+    assert not strategy.gate.counts
+    grid = Counting(app(), N)
+    play(grid, rounds=1)
+    assert not [kind for kind, _ in grid.seen if kind == "evaluate"]
+    assert "nobody: no client has an @app.evaluate()" in caplog.text
+
+
+def test_a_scheme_that_hides_sizes_asks_nobody_unasked(caplog) -> None:
+    caplog.set_level("INFO")
+    hides = {"scheme": "fedsampling:K=40,mechanism=exact"}
+    who, _ = evaluated(clients=N, **hides)
+    assert who == []
+    assert "nobody, so that no size is told" in caplog.text
+    who, _ = evaluated(clients=N, evaluate="everyone", **hides)
+    assert len(who) == 2 * N
+
+
+def test_a_share_evaluates_the_same_each_time_and_another_in_every_round() -> None:
+    first, _ = evaluated(clients=N, evaluate=0.5)
+    again, _ = evaluated(clients=N, fraction_evaluate=0.5)
+    assert first == again
+    assert len(first) == N
+    assert len(set(first)) > N // 2  # two rounds, not the same four
+    assert len(evaluated(clients=N, evaluate=0.01)[0]) == 2
+    assert len(evaluated(clients=N, evaluate=0.01, min_evaluate_nodes=3)[0]) == 6
+
+
+# -- arguments of FedAvg ---------------------------------------------------------------------
+
+
+def test_every_argument_of_fedavg_is_known_and_in_the_table_of_the_docs() -> None:
+    arguments = set(inspect.signature(FedAvg.__init__).parameters) - {"self"}
+    assert arguments == set(Familiar.__annotations__)
+    page = (ROOT / "docs" / "flower.md").read_text(encoding="utf-8")
+    rows = {name for name in arguments if re.search(rf"^\| .*`{name}`", page, re.MULTILINE)}
+    assert rows == arguments
+
+
+def test_arguments_with_a_meaning_here_are_taken() -> None:
+    assert evaluated(min_available_nodes=N, fraction_evaluate=0.0)[0] == []
+    assert len(evaluated(clients=N, fraction_evaluate=1.0)[0]) == 2 * N
+    flower.CohortStrategy("full", clients=3, arrayrecord_key="arrays", configrecord_key="config")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"fraction_train": 0.3}, r"For 0.3 of 8 write CohortStrategy\('uniform:m=2', clients=8\)"),
+        ({"min_train_nodes": 2}, "m of its scheme is how many clients train"),
+        ({"arrayrecord_key": "model"}, r'Read msg.content\["arrays"\]'),
+        ({"configrecord_key": "c"}, r'Read msg.content\["config"\]'),
+        ({"min_available_nodes": 5}, "'min_available_nodes' of FedAvg is 'clients'"),
+        ({"evaluate": "cohort", "fraction_evaluate": 1.0}, "give one of them, not both"),
+    ],
+)
+def test_what_means_nothing_here_is_answered_by_what_to_write(given, says) -> None:
+    with pytest.raises((BadInput, BadParameter), match=says):
+        flower.CohortStrategy("md", clients=N, **given)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"fraction_evaluate": 1.5},
+        {"min_evaluate_nodes": -1},
+        {"weighted_by_key": 3},
+        {"train_metrics_aggr_fn": 3},
+        {"evaluate": 1.5},
+    ],
+)
+def test_a_bad_value_is_one_sentence(bad) -> None:
+    with pytest.raises(BadParameter, match=f"The '{next(iter(bad))}' parameter of CohortStrategy"):
+        flower.CohortStrategy("md", clients=N, **bad)
+
+
+def test_neither_clients_nor_a_word_that_nobody_knows() -> None:
+    with pytest.raises(BadInput, match="needs 'clients', how many to wait for"):
+        flower.CohortStrategy("md")
+    with pytest.raises(TypeError, match=r"no argument 'fraction_evalute'\. Did you mean"):
+        flower.CohortStrategy("md", clients=N, fraction_evalute=1.0)
+
+
+# -- metrics ---------------------------------------------------------------------------------
+
+
+def test_metrics_need_no_number_of_samples_and_do_not_show_it() -> None:
+    """Flower ends the run where it is missing, and leaves it out of what it shows."""
+    _, result = evaluated(clients=N, app=told(loss=lambda i: i))
+    sizes = np.arange(1, N + 1)
+    expected = float(np.arange(N) @ sizes / sizes.sum())
+    assert result.evaluate_metrics_clientapp[1]["loss"] == pytest.approx(expected)
+    _, result = evaluated(clients=N, app=told(loss=lambda i: i, **{"num-examples": 4}))
+    assert dict(result.evaluate_metrics_clientapp[1]) == {"loss": pytest.approx(expected)}
+
+
+def test_metrics_may_be_weighed_by_one_of_them() -> None:
+    counts = {"loss": lambda i: i, "mine": lambda i: float(i < 2)}
+    _, result = evaluated(clients=N, app=told(**counts), weighted_by_key="mine")
+    assert dict(result.evaluate_metrics_clientapp[1]) == {"loss": 0.5}
+
+
+def test_functions_of_the_users_make_the_metrics(caplog) -> None:
+    clients = told(loss=lambda i: i)
+
+    @clients.train()
+    def train(message: Message, context) -> Message:
+        i = context.node_config["partition-id"]
+        metrics = MetricRecord({"loss": float(i), "num-examples": 1})
+        content = RecordDict({"arrays": message.content["arrays"], "metrics": metrics})
+        return Message(content, reply_to=message)
+
+    def worst(records: list[RecordDict], key: str) -> MetricRecord:
+        losses = [next(iter(record.metric_records.values()))["loss"] for record in records]
+        return MetricRecord({"worst": max(losses), "all": sorted(losses), key: 0})
+
+    _, result = evaluated(
+        clients=N,
+        scheme="full",
+        app=clients,
+        train_metrics_aggr_fn=worst,
+        evaluate_metrics_aggr_fn=worst,
+    )
+    train_metrics = result.train_metrics_clientapp[1]
+    assert train_metrics["worst"] == N - 1
+    assert train_metrics["all"] == list(range(N))
+    assert train_metrics["cohort-size"] == N
+    assert result.evaluate_metrics_clientapp[2] == MetricRecord(
+        {"worst": float(N - 1), "all": [float(i) for i in range(N)], "num-examples": 0}
+    )
+    assert not caplog.text.count("failed")
+
+
+@pytest.mark.parametrize("returns", [None, MetricRecord({"a": 1}), 7])
+def test_a_function_that_fails_ends_no_round(returns, caplog) -> None:
+    """It reads what clients send, and no client may end a run."""
+
+    def breaks(records: list[RecordDict], key: str) -> MetricRecord:
+        if returns is not None:
+            return returns
+        return MetricRecord({"x": next(iter(records[0].metric_records.values()))["typo"]})
+
+    _, result = evaluated(clients=N, evaluate_metrics_aggr_fn=breaks)
+    metrics = dict(result.evaluate_metrics_clientapp[2])
+    if isinstance(returns, MetricRecord):
+        assert metrics == {"a": 1}
+    else:
+        assert metrics == {"loss": pytest.approx(1.0)}
+        assert "evaluate_metrics_aggr_fn failed (" in caplog.text
+    if returns is None:
+        assert "test_like_flower.py, line" in caplog.text or "KeyError" in caplog.text
+
+
+# -- a stock app, before and after -----------------------------------------------------------
+
+
+def logs():
+    spec = importlib.util.spec_from_file_location("logs", ROOT / "docs" / "make_flower_logs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kinds(lines: list[str]) -> list[str]:
+    """What sort of lines a log has: without numbers, names and metrics."""
+    ours = ("├──>", "└──>", "│", "├──F", "├──M", "└──M")
+    out = []
+    for line in lines:
+        said = line.partition(":")[2].strip()
+        if "MetricRecord" in said or not said.startswith((*ours, "{", "'")):
+            out.append(re.sub(r"\{.*|Fed\w+|Cohort\w+|[\d.]+", "", said))
+    return out
+
+
+def test_three_lines_of_a_stock_app_change_and_its_log_keeps_every_line(tmp_path) -> None:
+    script = logs()
+    after = script.changed(tmp_path)
+    changed = 0
+    for file in sorted((script.STOCK / script.PACKAGE).glob("*.py")):
+        other = after / script.PACKAGE / file.name
+        pair = [path.read_text(encoding="utf-8").splitlines() for path in (file, other)]
+        changed += sum(line.startswith("+ ") for line in difflib.ndiff(*pair))
+    assert changed == 3
+    stock, ours = script.log_of(script.STOCK), script.log_of(after)
+    lost = list(difflib.ndiff(kinds(stock), kinds(ours)))
+    heads = ("- ├── Weighted by", "- ├── ArrayRecord key", "- └── ConfigRecord key")
+    lost = [line for line in lost if line.startswith("- ") and not line.startswith(heads)]
+    assert not lost, lost
+    assert sum("Cohort, with weights: " in line for line in ours) == 3
+    assert any("Initial global evaluation results: {'loss': 2.30" in line for line in ours)
+    page = script.page(stock, ours)
+    assert page.count("<pre>") == 2
+    kept = script.PAGE.read_text(encoding="utf-8")
+    assert kept.split("<table>")[0] == page.split("<table>")[0], "run make flower-logs"
+
+
+def test_without_a_line_that_tells_sizes_the_error_says_which() -> None:
+    clients = flower.ClientApp()
+
+    @clients.train()
+    def train(message: Message, context) -> Message: ...
+
+    with pytest.raises(TooFewClients, match=r"give it to client_app\(size=.*importance='equal'"):
+        play(flower.InProcessGrid(clients, N))
