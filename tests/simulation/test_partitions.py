@@ -36,7 +36,8 @@ def test_every_scheme_runs_with_every_seed_on_every_partition() -> None:
         for partition in (2, 3)
         for seed in (0, 1)
     ]
-    assert heard == sorted(heard)  # partition by partition, seed by seed, schemes inside
+    assert heard == sorted(heard, key=lambda unit: unit.seed)  # seed by seed, all partitions of each
+    assert heard[:4] == [Unit(at, 0, label) for at in (2, 3) for label in ("md", "uniform")]
     assert [t.seed for t in found.of("md", partition=3)] == [0, 1]
     assert "on 2 partitions" in repr(found)
     assert found.missing == ()
@@ -98,8 +99,8 @@ def test_an_interrupted_comparison_is_a_balanced_one(tmp_path: Path) -> None:
 
     found = run(partitions=2, folder=tmp_path / "run", finished=stop)
     assert found.interrupted
-    assert found.missing == (Unit(3, 0, "uniform"),)
-    assert {(t.partition, t.seed) for t in found.balanced().traces} == {(2, 0), (2, 1)}
+    assert found.missing == (Unit(2, 1, "uniform"),)
+    assert {(t.partition, t.seed) for t in found.balanced().traces} == {(2, 0), (3, 0)}
     assert len(run(partitions=2, folder=tmp_path / "run").traces) == 8
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +253,8 @@ def compare(
         "task": over.first.name,
         "options": {name: _word(value) for name, value in sorted(options.items())},
     }
-    units = [
-        Unit(number, seed, label) for number in over.numbers for seed in chosen for label in named
+    units = [  # seed by seed: what is there when it is interrupted is a comparison already
+        Unit(number, seed, label) for seed in chosen for number in over.numbers for label in named
     ]
     pool = Pool(over, named, executor, options, diverged)
     place = None if folder is None else Path(folder)
@@ -280,8 +281,8 @@ def compare(
                         finished(len(done), len(units), trace)
     except KeyboardInterrupt:
         interrupted = True
-    order = {label: i for i, label in enumerate(named)}
-    ran = sorted((unit for unit in units if unit in done), key=lambda unit: order[unit.label])
+    ordered = (Unit(at, seed, label) for label, at, seed in product(named, over.numbers, chosen))
+    ran = [unit for unit in ordered if unit in done]
     return Comparison(tuple(done[unit] for unit in ran), facts, place, interrupted)
 
 
