@@ -10,9 +10,10 @@ import pytest
 from fedcohort import Problem
 from fedcohort.recipes import Judged, Run, Scale, recipe
 from fedcohort.recipes.fedsampling import figure_6
-from fedcohort.recipes.fedsampling._runs import Setting, UniformAverage, methods, naive
+from fedcohort.recipes.fedsampling._runs import METHODS, Setting, methods, naive, tuned
+from fedcohort.schemes.fedavg import FedAvg
 from fedcohort.simulation.arms import Arm
-from fedcohort.testing import check_scheme
+from fedcohort.simulation.tuning import search
 
 SMALL = Setting(samples=60, threshold=100)
 DIGITS = {"data": "digits", "partition": "lognormal-sizes:n=40,sigma=1.0"}
@@ -22,20 +23,23 @@ DIGITS = {"data": "digits", "partition": "lognormal-sizes:n=40,sigma=1.0"}
 def test_methods_see_the_same_number_of_samples() -> None:
     task = Problem(DIGITS["data"], DIGITS["partition"]).task()
     arms = methods(SMALL, task)
-    assert len(arms) == 4 + 8
+    assert tuple(arms) == METHODS
     total, mean = float(task.sizes.sum()), float(task.sizes.mean())
     uniform = arms["FedAvg, uniform"]
     assert isinstance(uniform, Arm)
-    assert uniform.scheme == UniformAverage(round(60 / mean))
+    assert uniform.scheme == FedAvg(round(60 / mean), "equal")
     fixed = naive(SMALL, task.sizes)
     assert fixed.rate * total == pytest.approx(60)
     expected = sum(1 - (1 - fixed.rate) ** int(n) for n in task.sizes) / 40
     assert fixed.answering == pytest.approx(expected)
 
 
-def test_uniform_average_is_a_sound_scheme() -> None:
-    failed = [r for r in check_scheme(UniformAverage(m=2)) if not r.passed]
-    assert failed == []
+def test_every_arm_has_the_same_budget_and_a_setting_that_it_has() -> None:
+    task = Problem(DIGITS["data"], DIGITS["partition"]).task()
+    found = search(task, methods(SMALL, task), tuned(METHODS).grid, rounds=1, centralised=60,
+                   common={})  # fmt: skip
+    assert set(found.grids) == {*METHODS, "centralised"}
+    assert set(found.grids.values()) == {5}
 
 
 def test_the_printed_setting_is_not_usable() -> None:

@@ -36,7 +36,7 @@ def test_every_scheme_runs_with_every_seed_on_every_partition() -> None:
         for partition in (2, 3)
         for seed in (0, 1)
     ]
-    assert heard == sorted(heard, key=lambda unit: unit.seed)  # seed by seed, all partitions of each
+    assert heard == sorted(heard, key=lambda unit: unit.seed)
     assert heard[:4] == [Unit(at, 0, label) for at in (2, 3) for label in ("md", "uniform")]
     assert [t.seed for t in found.of("md", partition=3)] == [0, 1]
     assert "on 2 partitions" in repr(found)

@@ -29,7 +29,7 @@ from fedcohort.reproduction.judges import (
     order,
 )
 from fedcohort.reproduction.measures import MEASURES, measure
-from fedcohort.reproduction.recipe import SCALES, Cell, Claim, Computed, Recipe, Scale
+from fedcohort.reproduction.recipe import SCALES, Cell, Claim, Computed, Recipe, Scale, Tuned
 from fedcohort.reproduction.results import COMPUTED, Results
 from fedcohort.reproduction.running import Interrupted, Run
 
@@ -70,6 +70,7 @@ __all__ = [
     "Results",
     "Run",
     "Scale",
+    "Tuned",
     "Verdict",
     "difference",
     "measure",

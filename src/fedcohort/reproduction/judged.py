@@ -60,6 +60,7 @@ class Judged:
                 for claim, finding in zip(recipe.claims, self.findings, strict=True)
             ],
             "notes": list(recipe.notes),
+            **({"tuned": dict(self.results.tuned)} if self.results.tuned else {}),
             "version": __version__,
             "date": datetime.now(UTC).date().isoformat(),
             "seconds": round(self.seconds, 1),

@@ -17,6 +17,7 @@ from fedcohort.core.types import Array
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.arms import Which
+from fedcohort.simulation.grid import Grid
 from fedcohort.simulation.problem import Problem
 
 if TYPE_CHECKING:
@@ -28,6 +29,25 @@ SCALES = ("quick", "standard", "full")
 """A minute; under an hour for all recipes of a paper; as in the paper. On two cores."""
 Arms: TypeAlias = Sequence[Which] | Mapping[str, Which]
 """As `compare` takes them: words, schemes, or either by label."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Settings that are chosen on validation data before a cell is run, as by `fedcohort.tune`.
+
+    Parameters
+    ----------
+    grid
+        The values to try: ``{"md.lr": (0.1, 1), ...}``, or without the label for all arms.
+    shared
+        The label of an arm whose choice holds for all; by default every arm makes its own.
+    seeds
+        Runs of every configuration, with seeds of their own, on the first division.
+    """
+
+    grid: Grid
+    shared: str = ""
+    seeds: int = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,8 @@ class Cell:
         T, and what a chosen client does.
     options
         Other options of `compare`: ``evaluate_every``, ``centralised``, ``measures``, ...
+    tuned
+        What is chosen on validation data first: step sizes that a paper does not print.
     """
 
     name: str
@@ -55,6 +77,7 @@ class Cell:
     rounds: int
     work: LocalWork = field(default_factory=LocalWork)
     options: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Tuned | None = None
 
     def at(self, scale: Scale) -> Cell:
         """The cell as it is run at a scale."""

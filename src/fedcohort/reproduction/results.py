@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class Results:
     """By cell: one comparison, or one for every partition."""
     computed: Mapping[int, Computed] = field(default_factory=dict)
     """By seed."""
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By cell: which settings were chosen on validation data, in plain values."""
 
     def arms(self, cell: str | None = None) -> tuple[str, ...]:
         """The labels of a cell, in order."""

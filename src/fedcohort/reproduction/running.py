@@ -1,6 +1,7 @@
 """Run a recipe in a folder that can be resumed: every finished run stays, and is never repeated.
 
 ``FOLDER/runs/CELL`` is a run folder of `compare`, a page of which `fedcohort report` writes;
+``FOLDER/tuning/CELL`` has the runs by which its settings were chosen, where they were;
 ``FOLDER/computed/seed-S.npz`` is what a recipe without training found. The same seeds give the
 same numbers.
 """
@@ -21,6 +22,7 @@ from fedcohort.core.files import file_name
 from fedcohort.core.fingerprint import source_digest
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort.reproduction.results import Results
+from fedcohort.reproduction.tuned import Choice, choose, told
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
 
@@ -66,48 +68,72 @@ class Run:
     def __call__(self) -> Results:
         """All runs and numbers, computed or found in the folder."""
         cells = self.recipe.cells_at(self.scale)
+        chosen: dict[str, Choice] = {}
+        runs: dict[str, tuple[Comparison, ...]] = {}
         with reading_once():
-            runs = {
-                cell.name: self._cell(cell, f"{number} of {len(cells)}")
-                for number, cell in enumerate(cells, 1)
-            }
-        return Results(self.recipe, self.scale, self.scale_name, runs, self._computed())
+            for number, cell in enumerate(cells, 1):
+                many = self.scale.partitions
+                of = f", {many} partitions" if many > 1 else ""
+                self.tell(f"cell {number} of {len(cells)}: {cell.name}{of}")
+                chosen[cell.name] = self._tuned(cell)
+                runs[cell.name] = self._cell(cell, chosen[cell.name])
+        tuned = {name: choice.facts for name, choice in chosen.items() if choice.facts}
+        computed = self._computed()
+        return Results(self.recipe, self.scale, self.scale_name, runs, computed, tuned)
 
     @property
     def seeds(self) -> range:
         """The seeds of every arm on every partition."""
         return range(self.seed, self.seed + self.scale.seeds)
 
-    def _cell(self, cell: Cell, which: str) -> tuple[Comparison, ...]:
+    def _tuned(self, cell: Cell) -> Choice:
+        """Settings that are chosen first, on validation data."""
+        if cell.tuned is None:
+            return Choice()
+        self.tell("settings are chosen on validation data")
+        arms = cell.arms(cell.problem.task()) if callable(cell.arms) else cell.arms
+        place = self.folder / "tuning" / file_name(cell.name)
+        how = {"jobs": self.jobs, "ray": self.ray, "settings": {"recipe": self.recipe.name}}
+        choice = choose(cell, arms, place, **how)
+        self.tell(told(choice.facts))
+        return choice
+
+    def _cell(self, cell: Cell, choice: Choice) -> tuple[Comparison, ...]:
         """The runs of a cell: one comparison, or one per partition where arms depend on it."""
-        of = f", {self.scale.partitions} partitions" if self.scale.partitions > 1 else ""
-        self.tell(f"cell {which}: {cell.name}{of}")
         place = self.folder / "runs" / file_name(cell.name)
         if not callable(cell.arms):
-            return (self._compare(cell, cell.problem, cell.arms, self.scale.partitions, place),)
-        found = []
-        for number in range(self.scale.partitions):
-            seed = cell.problem.partition_seed + number
-            problem = replace(cell.problem, partition_seed=seed)
-            arms = cell.arms(problem.task())
-            found.append(self._compare(cell, problem, arms, 1, place / f"partition-{seed}"))
+            arms, many = cell.arms, self.scale.partitions
+            return (self._compare(cell, cell.problem, arms, choice, place, partitions=many),)
+        first = cell.problem.partition_seed
+        problems = [
+            replace(cell.problem, partition_seed=seed)
+            for seed in range(first, first + self.scale.partitions)
+        ]
+        depending = [cell.arms(problem.task()) for problem in problems]
+        found: list[Comparison] = []
+        for last in self.seeds:  # one seed on all of them, then the next
+            found = [
+                self._compare(cell, problem, arms, choice,
+                              place / f"partition-{problem.partition_seed}",
+                              seeds=range(self.seed, last + 1))
+                for problem, arms in zip(problems, depending, strict=True)
+            ]  # fmt: skip
         return tuple(found)
 
     def _compare(
-        self, cell: Cell, problem: Problem, arms: Arms, partitions: int, place: Path
+        self, cell: Cell, problem: Problem, arms: Arms, choice: Choice, place: Path, **over: Any
     ) -> Comparison:
         done = compare(
             problem,
-            arms,
+            choice.arms(arms, cell.options),
             rounds=cell.rounds,
-            seeds=self.seeds,
-            partitions=partitions,
             folder=place,
             jobs=self.jobs,
             ray=self.ray,
             work=cell.work,
             settings={"recipe": self.recipe.name},
-            **cell.options,
+            **{"seeds": self.seeds, **over},
+            **choice.options(cell.options),
         )
         if done.interrupted:
             raise Interrupted

@@ -14,6 +14,7 @@ from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.simulation.engine import Progress, simulate
 from fedcohort.simulation.measures import checked_measures
+from fedcohort.simulation.own_work import OwnWork
 from fedcohort.trace import Trace
 
 CENTRALISED = "centralised"
@@ -35,12 +36,20 @@ class Centralised(Checked):
     >>> trace = Centralised(samples=4).run(task, rounds=20, work=LocalWork(steps=1, lr=1.0))
     >>> trace.label, float(trace.accuracy[-1])
     ('centralised', 1.0)
+
+    ``work`` is what of local work is its own, as of an `Arm`: a step size that suits it.
     """
 
     samples: Annotated[int, Whole(1)] = 100
+    work: OwnWork | Mapping[str, Any] | str | None = None
 
     name = CENTRALISED
     code = None  # it is ours
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.work is not None:
+            object.__setattr__(self, "work", OwnWork.of(self.work))
 
     def run(
         self,
@@ -58,7 +67,10 @@ class Centralised(Checked):
         ``options`` are those of `simulate`; who is available does not matter here, nor
         what clients would do.
         """
-        step = replace(work or LocalWork(), steps=1, epochs=None, batch=self.samples, mu=0.0)
+        work = work or LocalWork()
+        if isinstance(self.work, OwnWork):
+            work = self.work.over(work)
+        step = replace(work, steps=1, epochs=None, batch=self.samples, mu=0.0)
         pooled = task.pooled()
         options.pop("availability", None)
         options.pop("algorithm", None)
@@ -79,7 +91,15 @@ class Centralised(Checked):
         return _without_clients(trace, task, CLIENTS in measures)
 
     def __str__(self) -> str:
-        return f"{self.name}(samples={self.samples})"
+        own = f"+{self.work.spec}" if isinstance(self.work, OwnWork) else ""
+        return f"{self.name}(samples={self.samples}){own}"
+
+
+def upper_lines(given: int | Centralised | Mapping[str, Centralised]) -> dict[str, Centralised]:
+    """By label: one on so many samples a round, or several."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {CENTRALISED: given if isinstance(given, Centralised) else Centralised(given)}
 
 
 def _without_clients(trace: Trace, task: Task, measured: bool) -> Trace:

@@ -21,7 +21,7 @@ from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
-from fedcohort.simulation.centralised import CENTRALISED, Centralised
+from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
 from fedcohort.simulation.processes import Executor, Processes
@@ -177,7 +177,7 @@ def compare(
     ray: str | None = None,
     finished: Finished | None = None,
     diverged: Lost | None = None,
-    centralised: int | None = None,
+    centralised: int | Centralised | Mapping[str, Centralised] | None = None,
     notes: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     **options: Any,
@@ -225,7 +225,8 @@ def compare(
         Called with every run that left the finite numbers, as ``(partition, seed, label)``, and
         with the error; the others go on. Without it such a run ends the comparison.
     centralised
-        Train on all data in one place as well, on so many samples a round: an upper line.
+        Train on all data in one place as well, on so many samples a round: an upper line. A
+        `Centralised` has a step size of its own; several go by label.
     notes
         An existing folder in which every running run notes how far it is, for a live view
         (`fedcohort.report.watch`).
@@ -240,7 +241,7 @@ def compare(
     options = built_options(options)
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
-        named[CENTRALISED] = Centralised(centralised)
+        named |= upper_lines(centralised)
     chosen, over = _seeds(seeds), divisions(task, partitions)
     facts = {
         **over.settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fedcohort.core.spec import value as plain_value
 from fedcohort.core.streams import stream
 from fedcohort.maths.draws import permutation
 from fedcohort.simulation.arms import KINDS, Arm
+from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.own_work import SETTINGS, OwnWork
 
 Grid: TypeAlias = Mapping[str, Sequence[Any]]
@@ -33,12 +34,13 @@ class Axis:
     values: tuple[Any, ...]
 
 
+Tried: TypeAlias = Arm | Centralised
 Configuration: TypeAlias = tuple[tuple[Axis, Any], ...]
 """A value for every axis."""
 
 
 def axes_of(
-    arms: Mapping[str, Arm], grid: Grid, common: Mapping[str, Any]
+    arms: Mapping[str, Tried], grid: Grid, common: Mapping[str, Any]
 ) -> dict[str, list[Axis]]:
     """The settings of a grid that each arm has, by label.
 
@@ -72,8 +74,10 @@ def axes_of(
     return out
 
 
-def _parts(arm: Arm, common: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(arm: Tried, common: Mapping[str, Any]) -> dict[str, Any]:
     """What has settings, by kind; of local work just the word."""
+    if isinstance(arm, Centralised):
+        return {WORK: WORK}
     parts = {SCHEME: arm.scheme, WORK: WORK}
     for kind, known in KINDS.items():
         parts[kind] = arm.options.get(kind) or known.build(common.get(kind))
@@ -149,7 +153,10 @@ def some_of(tried: list[Configuration], count: int, seed: int) -> list[Configura
     return [each for each in tried if any(each is one for one in taken)]
 
 
-def configured(arm: Arm, configuration: Configuration, common: Mapping[str, Any]) -> Arm:
+A = TypeVar("A", bound=Tried)
+
+
+def configured(arm: A, configuration: Configuration, common: Mapping[str, Any]) -> A:
     """The arm with these settings; one that is out of range is refused by its part."""
     parts, changes = _parts(arm, common), dict[str, dict[str, Any]]()
     for axis, value in configuration:
@@ -174,7 +181,7 @@ def named(configuration: Configuration) -> dict[str, Any]:
 
 
 def at_edge(
-    arm: Arm, configuration: Configuration, common: Mapping[str, Any]
+    arm: Tried, configuration: Configuration, common: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, str]]:
     """Settings with the least or largest value of their grid, where another could be taken."""
     for name, (axis, value) in zip(named(configuration), configuration, strict=True):
@@ -189,7 +196,7 @@ def _next(value: Any, sign: int) -> Any:
     return value + sign if is_whole(value) else value + sign * 1e-6 * (abs(value) or 1.0)
 
 
-def _takes(arm: Arm, axis: Axis, value: Any, common: Mapping[str, Any]) -> bool:
+def _takes(arm: Tried, axis: Axis, value: Any, common: Mapping[str, Any]) -> bool:
     try:
         configured(arm, ((axis, value),), common)
     except (BadParameter, BadInput):

@@ -16,8 +16,9 @@ from fedcohort.core.errors import Diverged
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.core.types import Floats
 from fedcohort.simulation.arms import Arm
+from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison
-from fedcohort.simulation.grid import Configuration, at_edge, named
+from fedcohort.simulation.grid import Configuration, Tried, at_edge, named
 
 BY = {
     "accuracy": "validation accuracy, mean of the last {last} evaluations",
@@ -35,7 +36,7 @@ class Trial:
     label: str
     """Of the scheme."""
     configuration: Configuration
-    arm: Arm
+    arm: Tried
     scores: Floats  # (R,) one per partition and seed, the larger the better; nan where it diverged
     blocks: tuple[int, ...]  # (R,) on which partition
 
@@ -121,7 +122,14 @@ class Tuning:
     @property
     def chosen(self) -> dict[str, Arm]:
         """The arms to compare on the test set, by the labels of the schemes."""
-        return {label: trial.arm for label, trial in self.best.items()}
+        best = {label: trial.arm for label, trial in self.best.items()}
+        return {label: arm for label, arm in best.items() if isinstance(arm, Arm)}
+
+    @property
+    def centralised(self) -> Centralised | None:
+        """Centralised training as it is best, if that was tuned, too."""
+        best = [trial.arm for trial in self.best.values()]
+        return next((arm for arm in best if isinstance(arm, Centralised)), None)
 
     def level(self, trial: Trial) -> float:
         """The mean score as it was measured: a loss is not turned round."""
@@ -151,7 +159,7 @@ class Tuning:
                         "behind_half_width": half,
                         "told_apart": trial is not best and told_apart(best, trial),
                         "chosen": trial is best,
-                        "arm": trial.arm.word,
+                        "arm": _word(trial.arm),
                     }
                 )
         return rows
@@ -222,7 +230,7 @@ class Tuning:
             "measure": self.measure,
             "validation": self.validation,
             "rounds": self.rounds,
-            "chosen": {label: arm.word for label, arm in self.chosen.items()},
+            "chosen": {label: _word(trial.arm) for label, trial in self.best.items()},
             "notes": self.notes(),
             "trials": [{k: v for k, v in row.items() if v == v} for row in self.rows()],
         }
@@ -241,6 +249,10 @@ class Tuning:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return str(self.table().drop(columns="arm").to_html(index=False))
+
+
+def _word(arm: Tried) -> str:
+    return arm.word if isinstance(arm, Arm) else str(arm)
 
 
 def told_apart(best: Trial, other: Trial) -> bool:

@@ -14,10 +14,12 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_task
 from fedcohort.simulation.arms import Arm, Which, labelled
+from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.comparison import built_options, compare
 from fedcohort.simulation.grid import (
     Configuration,
     Grid,
+    Tried,
     axes_of,
     configurations,
     configured,
@@ -50,6 +52,7 @@ def tune(
     by: str | None = None,
     last: int = LAST,
     folder: str | Path | None = None,
+    centralised: int | None = None,
     **options: Any,
 ) -> Tuning:
     """Try settings of schemes on validation data, and say which are best.
@@ -83,6 +86,9 @@ def tune(
         ``"loss"``; by default accuracy where the task has it.
     folder
         Where runs are kept, as by `compare`: an interrupted search goes on.
+    centralised
+        Tune centralised training on so many samples a round, too; its local work has settings
+        (``"centralised.lr"``), and `Tuning.centralised` is for `compare`.
 
     Examples
     --------
@@ -102,6 +108,7 @@ def tune(
         budget=budget,
         by=by,
         last=last,
+        centralised=centralised,
         common=options,
     )
     return found.run(seeds=seeds, folder=folder, **told)
@@ -112,7 +119,7 @@ class Search:
     """What is to be tried; `run` tries it."""
 
     problem: Problem | Task
-    tries: Mapping[str, tuple[str, Configuration, Arm]]
+    tries: Mapping[str, tuple[str, Configuration, Tried]]
     """By the name of the runs: the scheme, the configuration, the arm."""
     grids: Mapping[str, int]
     rounds: int
@@ -129,9 +136,11 @@ class Search:
             seeds = range(FIRST_SEED, FIRST_SEED + seeds)  # type: ignore[operator]
         lost: list[Unit] = []
         told = {**(options.pop("settings", None) or {}), VALIDATION: self.validation}
+        every = {name: arm for name, (_, _, arm) in self.tries.items()}
         comparison = compare(
             _validated(self.problem, self.validation),
-            {name: arm for name, (_, _, arm) in self.tries.items()},
+            {name: arm for name, arm in every.items() if isinstance(arm, Arm)},
+            centralised={n: arm for n, arm in every.items() if isinstance(arm, Centralised)},
             rounds=self.rounds,
             seeds=seeds,
             folder=folder,
@@ -176,6 +185,7 @@ def search(
     budget: int | None = None,
     by: str | None = None,
     last: int = LAST,
+    centralised: int | None = None,
     common: Mapping[str, Any],
 ) -> Search:
     """The configurations to try, as `tune` says; ``common`` are options of `simulate`."""
@@ -184,8 +194,11 @@ def search(
     for name, given in (("last", last), ("budget", budget)):
         if given is not None and (not is_whole(given) or given < 1):
             raise BadParameter(name, "tune", "an integer of at least 1", given)
-    arms, built = labelled(schemes), built_options(common)
-    tries: dict[str, tuple[str, Configuration, Arm]] = {}
+    arms: dict[str, Tried] = {**labelled(schemes)}
+    if centralised is not None:
+        arms |= upper_lines(centralised)
+    built = built_options(common)
+    tries: dict[str, tuple[str, Configuration, Tried]] = {}
     grids: dict[str, int] = {}
     for label, axes in axes_of(arms, grid, built).items():
         every = configurations(axes, label)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from fedcohort.recipes.fedsampling import PAPER
-from fedcohort.recipes.fedsampling._runs import EXACT, LEVEL, NOTES, SERVERS, alike, news, worse
+from fedcohort.recipes.fedsampling._runs import (
+    EXACT,
+    LEVEL,
+    METHODS,
+    NOTES,
+    SERVERS,
+    alike,
+    news,
+    tuned,
+    worse,
+)
 from fedcohort.reproduction import Bars, Curves, Recipe, Scale
 
 FIGURE_3 = Recipe(
@@ -13,7 +23,12 @@ FIGURE_3 = Recipe(
     where="Figure 3",
     cells=(news("sigma = 4", 4.0, rounds=150),),
     scales={
-        "quick": Scale(partitions=2, rounds=20, changed="20 rounds instead of 150, 2 federations."),
+        "quick": Scale(
+            partitions=2,
+            rounds=20,
+            changed="20 rounds instead of 150, 2 federations; one run of every step size.",
+            change={"tuned": tuned(METHODS, seeds=1)},
+        ),
         "standard": Scale(partitions=5),
         "full": Scale(partitions=5),
     },
