@@ -34,9 +34,11 @@ from fedcohort.recipes import (
     Results,
     Run,
     Scale,
+    Tuned,
     difference,
 )
 from fedcohort.reproduction import running
+from fedcohort.reproduction.tuned import told
 from fedcohort.simulation import comparison
 
 WORK = LocalWork(steps=2, batch=10, lr=0.1)
@@ -159,6 +161,76 @@ def test_arms_that_depend_on_the_clients(tmp_path: Path) -> None:
     assert found.findings[0].unit == "partition"
     counts = [t.distinct[0] for t in found.results.traces("uniform").values()]
     assert counts == [1, 2]
+
+
+def test_runs_go_seed_by_seed_where_arms_depend_on_the_division(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, real = [], comparison.Arm.run
+
+    def counted(self: comparison.Arm, task: Any, **options: Any) -> Any:
+        if options["rounds"] > 1:
+            order.append((options["settings"]["seed"], options["settings"]["partition"]))
+        return real(self, task, **options)
+
+    monkeypatch.setattr(comparison.Arm, "run", counted)
+    cell = replace(CELL, arms=lambda task: ["md:m=2", "uniform:m=2"])
+    ran(replace(TINY, cells=(cell,)), tmp_path, partitions=2, seeds=2)
+    assert order == [(seed, at) for seed in (0, 1) for at in (0, 0, 1, 1)]
+
+
+GRID = {"lr": (0.3, 300.0)}
+CHOOSING = replace(
+    CELL, tuned=Tuned(GRID, seeds=1), options={"centralised": 20},
+    arms={"md": "md:m=2", "uniform": "uniform:m=2"},
+)  # fmt: skip
+
+
+def blinded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on the test set is worthless: whoever chooses by it chooses at random."""
+    real = data_sets.load
+
+    def load(name: str, **options: Any) -> Any:
+        whole = real(name, **options)
+        return replace(whole, x_test=np.zeros_like(whole.x_test), y_test=whole.y_test[::-1])
+
+    monkeypatch.setattr(data_sets, "load", load)
+
+
+@pytest.mark.parametrize("depending", [False, True])
+def test_step_sizes_are_chosen_on_validation_data(
+    depending: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blinded(monkeypatch)
+    arms: Any = (lambda task: CHOOSING.arms) if depending else CHOOSING.arms
+    tuned = replace(TINY, cells=(replace(CHOOSING, arms=arms),), panels=())
+    judged = ran(tuned, tmp_path, partitions=2)
+    facts = json.loads(json.dumps(judged.as_dict()))["tuned"]["digits"]
+    assert facts["chosen"] == {label: {"lr": 0.3} for label in ("md", "uniform", "centralised")}
+    assert set(facts["tried"].values()) == {2}
+    runs = [t for c in judged.results.runs["digits"] for t in c.traces]
+    assert len(runs) == 3 * 2 * 2
+    kept = [c.settings["schemes"] for c in judged.results.runs["digits"]]
+    assert all(word.endswith("+work:lr=0.3") for words in kept for word in words.values())
+    monkeypatch.setattr(comparison.Arm, "run", None)  # all that is computed is there
+    monkeypatch.setattr(comparison.Centralised, "run", None)
+    assert ran(tuned, tmp_path, partitions=2).as_dict() == judged.as_dict()
+
+
+def test_a_choice_for_all(tmp_path: Path) -> None:
+    shared = replace(CHOOSING, tuned=Tuned(GRID, shared="md", seeds=1))
+    judged = ran(replace(TINY, cells=(shared,), panels=()), tmp_path)
+    facts = judged.as_dict()["tuned"]["digits"]
+    assert facts["chosen"] == {"md": {"lr": 0.3}}
+    assert told(facts) == (
+        "chosen on validation data, of 2 values each, 1 run of 3 rounds, for all arms: md lr = 0.3"
+    )
+    words = judged.results.runs["digits"][0].settings["schemes"]
+    assert words["uniform"] == "uniform(m=2)+work:lr=0.3"
+    assert words["centralised"] == "centralised(samples=20)+work:lr=0.3"
+    nobody = replace(CHOOSING, tuned=Tuned(GRID, shared="mad"))
+    with pytest.raises(UnknownName, match="no arm named 'mad'"):
+        ran(replace(TINY, cells=(nobody,)), tmp_path / "other")
 
 
 def test_one_natural_division_has_no_others(tmp_path: Path) -> None:

@@ -285,3 +285,19 @@ def test_scores() -> None:
     bare = replace(run, accuracy=np.full(6, np.nan))
     with pytest.raises(BadInput, match="no validation accuracy"):
         score(bare, "accuracy", 1)
+
+
+def test_centralised_training_is_tuned_with_the_same_budget() -> None:
+    found = tuned(grid={"lr": [1e-4, 0.3]}, centralised=50, by="loss")
+    assert found.labels == ("md", "centralised")
+    assert found.notes()[0].startswith("The same budget for every scheme: 2 configurations")
+    assert found.best["centralised"].settings == {"lr": 0.3}
+    assert found.as_dict()["chosen"]["centralised"] == "centralised(samples=50)+work:lr=0.3"
+    assert set(found.chosen) == {"md"}
+    judged = compare(PROBLEM, found.chosen, rounds=3, seeds=1, jobs=1, work=WORK,
+                     centralised=found.centralised)  # fmt: skip
+    plain = compare(PROBLEM, found.chosen, rounds=3, seeds=1, jobs=1, centralised=50,
+                    work=replace(WORK, lr=0.3))  # fmt: skip
+    one, other = judged.of("centralised")[0], plain.of("centralised")[0]
+    np.testing.assert_array_equal(one.model, other.model)
+    assert tuned().centralised is None

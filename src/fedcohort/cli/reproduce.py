@@ -22,6 +22,7 @@ from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
 from fedcohort.reproduction import former
 from fedcohort.reproduction.judged import found_text
+from fedcohort.reproduction.tuned import told
 from fedcohort.simulation.engine import SEEDS_LIMIT
 
 FAILED = "failed"
@@ -234,6 +235,11 @@ def _show(facts: Mapping[str, Any]) -> None:
     console.print(table)
     for note in facts["notes"]:
         console.print(f"Note: {note}", markup=False, highlight=False)
+    for cell, chosen in facts.get("tuned", {}).items():
+        console.print(f"{cell}: {told(chosen)}.", markup=False, highlight=False)
+        for note in chosen["notes"]:
+            if "value of the grid" in note:
+                console.print(f"  {note}", markup=False, highlight=False)
     if facts["changed"]:
         console.print(f"At this scale: {facts['changed']}", markup=False, highlight=False)
     console.print(Text.assemble("\nIn all: ", _verdict(facts["verdict"])))

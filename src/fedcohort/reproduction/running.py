@@ -22,7 +22,7 @@ from fedcohort.core.files import file_name
 from fedcohort.core.fingerprint import source_digest
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort.reproduction.results import Results
-from fedcohort.reproduction.tuned import Choice, choose, told
+from fedcohort.reproduction.tuned import Choice, choose
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
 
@@ -94,9 +94,7 @@ class Run:
         arms = cell.arms(cell.problem.task()) if callable(cell.arms) else cell.arms
         place = self.folder / "tuning" / file_name(cell.name)
         how = {"jobs": self.jobs, "ray": self.ray, "settings": {"recipe": self.recipe.name}}
-        choice = choose(cell, arms, place, **how)
-        self.tell(told(choice.facts))
-        return choice
+        return choose(cell, arms, place, **how)
 
     def _cell(self, cell: Cell, choice: Choice) -> tuple[Comparison, ...]:
         """The runs of a cell: one comparison, or one per partition where arms depend on it."""

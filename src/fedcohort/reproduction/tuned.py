@@ -89,9 +89,6 @@ def told(facts: Mapping[str, Any]) -> str:
         for label, settings in facts["chosen"].items()
     )
     for_all = ", for all arms" if facts["shared"] else ""
-    counts = sorted(set(facts["tried"].values()))
-    tried = " or ".join(map(str, counts))
-    return (
-        f"chosen on validation data, of {tried} values each, {facts['runs']} runs of "
-        f"{facts['rounds']} rounds{for_all}: {chosen}"
-    )
+    tried = " or ".join(map(str, sorted(set(facts["tried"].values()))))
+    runs = f"{facts['runs']} run{'s' * (facts['runs'] > 1)} of {facts['rounds']} rounds"
+    return f"chosen on validation data, of {tried} values each, {runs}{for_all}: {chosen}"
