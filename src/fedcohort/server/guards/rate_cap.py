@@ -8,10 +8,18 @@ one. What can be bounded, whatever the lie, is how much one client counts over t
 The rule. Every client has an account. In every round that counts it is charged with its influence,
 and a fair share times ``times`` is paid back; while it owes anything it is not chosen::
 
-    debt_i <- max(0, debt_i + charge_i - times * fair_i)
+    debt_i <- max(-SAVED * times * fair_i, debt_i + charge_i - times * fair_i)
 
-so that over T rounds a client is charged with T * times * fair_i at most, and one round more.
-Who is charged with less than that on average is never held back for long, and who always is, never.
+so that over T rounds a client is charged with (T + SAVED) * times * fair_i at most, and one round
+more. Who is charged with less than that on average is never held back for long.
+
+Why accounts save. Shares go up and down: a client that is like nobody else has a place of `hcsfed`
+in many rounds and then in none, one that draws its samples has nothing to send most of the time and
+now and then half of a step. An account that forgets what was not used punishes whoever varies,
+in the first rounds most of all, and who sits out leaves larger shares to the others, who sit out
+next. So what is paid back in up to `SAVED` rounds is kept, and a run begins with all of it. Who
+always takes its share saves nothing, be it because it is that important or because it lies: these
+two look alike.
 
 * fair_i is 1/n where importances come from reported sizes; where they are the server's own, p_i.
 * The charge of a cohort that was not drawn from a law is what a client had of it: its share of
@@ -24,12 +32,7 @@ Who is charged with less than that on average is never held back for long, and w
   but the client knows whether it has anything to send, and for how much it counts: there it is the
   share of the step alone.
 
-Where samples are drawn a client has nothing to send most of the time, and now and then a large part
-of a step. So that it need not sit out for its luck it may save: what is paid back in up to `SAVED`
-rounds is kept, and the bound is larger by as much. Who always has something to send saves nothing,
-be it because it has many samples or because it lies: these two look alike.
-
-Where a scheme is not unbiased accounts do not start at zero, or all liars would come at once, every
+Where a scheme is not unbiased accounts do not start alike, or all liars would come at once, every
 time: they are spread evenly over one cool-down, in random order.
 
 Where fewer than m clients are left, those who owe least are let in, so that a round never
@@ -55,7 +58,7 @@ NOTHING = 1e-9
 """A debt of so many equal shares is a rounding error."""
 
 SAVED = 10
-"""Where clients draw samples, what is paid back in so many rounds may be saved."""
+"""What is paid back in so many rounds may be saved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +92,12 @@ class RateCap(Guard):
     )
 
     def start(self, federation: Federation, scheme: Scheme[Any], rng: np.random.Generator) -> Debts:
-        n, m = len(federation), wanted(scheme)
+        n, m, paid = len(federation), wanted(scheme), self.times * fair(federation)
+        saved = SAVED * paid
         if m is None or Claim.UNBIASED in scheme.claims:
-            return Debts(np.zeros(n))
-        cool_down = np.maximum(0.0, 1.0 / m - self.times * fair(federation))
-        return Debts(cool_down * permutation(rng, n) / n)
+            return Debts(-saved)
+        cool_down = np.maximum(0.0, 1.0 / m - paid)
+        return Debts(cool_down * permutation(rng, n) / n - saved)
 
     def moved(self, state: Debts, came_from: Ints) -> Debts:
         return Debts(np.where(came_from < 0, 0.0, state.owed[came_from]))
@@ -111,8 +115,7 @@ class RateCap(Guard):
 
     def after(self, state: Debts, outcome: Outcome) -> Debts:
         paid = self.times * fair(outcome.federation)
-        saved = SAVED * paid if outcome.drawn.data_rate < 1 else 0.0
-        return Debts(np.maximum(-saved, state.owed + charges(outcome) - paid))
+        return Debts(np.maximum(-SAVED * paid, state.owed + charges(outcome) - paid))
 
 
 def fair(federation: Federation) -> Floats:
