@@ -105,11 +105,30 @@ def test_a_spent_budget_ends_the_run():
         ("uniform:m=2", {"algorithm": "scaffold"}, "sends more"),
         ("rpow-d:m=2", {}, "listens to loss"),
         ("clustered-similarity:m=2", {}, "listens to update"),
+        ("uniform:m=2", {"hardened": True}, "hardening by rate-cap and clip goes by that"),
+        ("uniform:m=2", {"hardened": "clip"}, "hardening by clip goes by that"),
     ],
 )
 def test_what_has_no_bound_is_refused_with_a_sentence(scheme, more, match):
     with pytest.raises(BadInput, match=match):
         simulate(task(), scheme, rounds=1, work=WORK, aggregator="gaussian:seed=0", **more)
+
+
+def test_what_the_refusal_of_guards_names_goes_with_noise():
+    told = simulate(
+        task(),
+        "uniform:m=2",
+        rounds=2,
+        work=WORK,
+        aggregator="gaussian:seed=0",
+        hardened="size-cap+losses+explore",
+    )
+    assert np.isfinite(told.train_loss).all()
+    assert [spec.partition(":")[0] for spec in told.settings["hardened"]] == [
+        "size-cap",
+        "losses",
+        "explore",
+    ]
 
 
 def test_the_trace_tells_what_was_promised():

@@ -51,7 +51,8 @@ class Gaussian(Aggregator):
     Weights are as drawn: replacing or reweighing clients that do not answer would let a client
     weigh more than the noise is for, so the drop-out rule must be ``none``. Whatever else clients
     send (control variates, losses, updates that a scheme listens to) is without noise, so what
-    needs it is refused.
+    needs it is refused, as are guards that go by the lengths of answers: whom they let in, and what
+    they cut others to, would tell of them without noise.
 
     Parameters
     ----------
@@ -126,6 +127,13 @@ class Gaussian(Aggregator):
             return (
                 f"The aggregator 'gaussian' hides single answers, but {setup.scheme.name} listens "
                 f"to {told}; use a scheme that does not."
+            )
+        measuring = [guard.name for guard in setup.guards if guard.measures]
+        if measuring:
+            return (
+                "The aggregator 'gaussian' hides how long single answers are, but hardening by "
+                f"{' and '.join(measuring)} goes by that; it clips answers itself: harden the run "
+                "by others, as in hardened='size-cap+losses+explore'."
             )
         return ""
 
