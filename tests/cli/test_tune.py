@@ -82,7 +82,7 @@ def test_mistakes_get_a_sentence(words: list[str], error: type[Exception], sente
 def test_it_has_the_options_of_compare() -> None:
     here, there = (set(inspect.signature(each).parameters) for each in (tune, compare))
     assert there - here == set(NOT_HERE) & there
-    assert here - there == {"grid", "validation", "budget", "by", "last"}
+    assert here - there == {"context", "grid", "validation", "budget", "by", "last"}
     said = run(app(), ["tune", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
     assert "--grid" in said
     assert "--optimiser" in said

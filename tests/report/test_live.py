@@ -92,6 +92,7 @@ def test_a_real_comparison_is_watched():
 
 def test_a_notebook_shows_bars_that_are_kept_up_to_date(monkeypatch, make):
     """rich alone would need widgets, and print a line per run without them."""
+    pytest.importorskip("IPython", reason="comes with ipykernel, in the extra dev")
     shown = []
 
     class Handle:

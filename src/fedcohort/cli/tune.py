@@ -9,10 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import click
 import numpy as np
 import typer
-from click.core import ParameterSource
 from rich.console import Console
 from rich.text import Text
 
@@ -37,6 +35,7 @@ SHOWN = 10
 
 
 def tune(
+    context: typer.Context,
     grid: Annotated[
         list[str],
         typer.Option(
@@ -107,7 +106,7 @@ def tune(
                 again += f" --out {shlex.quote(str(folder))}"
             print(f"Interrupted. Go on with: {again}", file=sys.stderr)
             raise typer.Exit(130) from None
-    judge = judging(tuning, click.get_current_context())
+    judge = judging(tuning, context)
     if shared["as_json"]:
         print(json.dumps({**tuning.as_dict(), "compare": judge}, indent=2))
     else:
@@ -145,13 +144,14 @@ def _grid(words: list[str]) -> dict[str, list[str]]:
     return grid
 
 
-def judging(tuning: Tuning, context: click.Context) -> str:
+def judging(tuning: Tuning, context: typer.Context) -> str:
     """The command that compares what was chosen on the test set."""
     words = ["fedcohort", "compare", *(arm.word for arm in tuning.chosen.values())]
     known = inspect.signature(compare).parameters
     for option in context.command.params:
         name = option.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
         if not given or name not in known or name in NOT_THERE:
             continue
         value = context.params[name]
