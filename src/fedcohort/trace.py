@@ -21,15 +21,18 @@ from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Entry, Ledger
 from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.maths.inequality import gini, jain
+from fedcohort.server.latencies import Latencies, Stopwatch
 from fedcohort.server.records import Record
 
 KIND = "trace"
-BY_NAME = {"pictures": "picture.", "metrics": "metric.", "faults": "fault."}
+BY_NAME = {
+    "pictures": "picture.", "metrics": "metric.", "faults": "fault.", "latencies": "latency.",
+}  # fmt: skip
 """Fields that hold arrays by name, and what the names begin with in a file."""
 _SHAPES: Mapping[tuple[int | str, ...], tuple[str, ...]] = {
     ("T",): (
         *("train_loss", "test_loss", "accuracy", "weight_sum", "classes", "available", "messages"),
-        *("bytes_down", "bytes_up", "cohort_ends", "void", "filled", "invited"),
+        *("bytes_down", "bytes_up", "cohort_ends", "void", "filled", "invited", "time"),
     ),
     ("T", 3): ("seconds",),
     ("k",): ("cohort_weights", "cohort_draws"),
@@ -68,7 +71,7 @@ class Trace:
     messages: Ints  # (T,)
     bytes_down: Ints  # (T,)
     bytes_up: Ints  # (T,)
-    seconds: Floats  # (T, 3) choosing (with questions), training, evaluation
+    seconds: Floats  # (T, 3) choosing (with questions), training, evaluation: of whoever ran it
 
     cohort_ends: Ints  # (T,) where each round's cohort ends in the three arrays below
     cohort_clients: Ints
@@ -89,6 +92,10 @@ class Trace:
     void: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # (T,) no step
     filled: Floats = field(default_factory=lambda: np.zeros(0))  # (T,) share of draws answered
     invited: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (T,) to train
+    time: Floats = field(default_factory=lambda: np.zeros(0))
+    """(T,) how long each round took by the virtual clock of a simulation; NaN without one."""
+    latencies: Mapping[str, Floats] = field(default_factory=dict)
+    """(n,) each: how many seconds clients took at last, by purpose, as measured; NaN: never."""
     initial: Floats = field(default_factory=lambda: np.full(3, np.nan))
     """(3,) training loss, test loss and accuracy of the model that the run started from."""
     client_accuracy: Floats = field(default_factory=lambda: np.zeros(0))
@@ -104,6 +111,7 @@ class Trace:
             "void": lambda: np.zeros(self.rounds, dtype=np.bool_),
             "filled": lambda: np.ones(self.rounds),
             "invited": lambda: self.distinct,
+            "time": lambda: np.full(self.rounds, np.nan),
         }
         for name, fill in defaults.items():  # not in traces of older versions
             if len(getattr(self, name)) == 0:
@@ -123,6 +131,7 @@ class Trace:
         client_losses: Floats | None = None,
         model: Floats | None = None,
         pictures: Mapping[str, Array] | None = None,
+        latencies: Latencies | None = None,
         **last: Floats,
     ) -> Trace:
         """The trace of a run, from what happened in its rounds.
@@ -144,6 +153,8 @@ class Trace:
             The last one; (0,) if it is not at hand.
         pictures
             What the scheme has to show.
+        latencies
+            How long clients take; by default as the records have it.
         last
             ``initial``, ``client_accuracy`` and ``f1``, where they are known.
         """
@@ -192,6 +203,8 @@ class Trace:
             void=np.array([record.void for record in every], dtype=np.bool_),
             filled=np.array([record.filled for record in every], dtype=np.float64),
             invited=np.array([len(record.invited) for record in every], dtype=np.int64),
+            time=np.array([np.nan if r.time is None else r.time for r in every], np.float64),
+            latencies=_believed(every, len(shares)) if latencies is None else latencies,
             disclosures=_told(settings.get("disclosures", ())),
             ids=_ids(settings.get("ids", ())),
             **last,
@@ -226,6 +239,11 @@ class Trace:
     def run_seed(self) -> int:
         """What its coins were drawn from: the seed, or another on partitions other than 0."""
         return int(self.settings.get("run_seed", self.seed))
+
+    @property
+    def clocked(self) -> bool:
+        """Whether a virtual clock ran."""
+        return bool(np.isfinite(self.time).any())
 
     def last(self) -> tuple[str, float]:
         """What was measured last: the test accuracy, or the training loss where there is none."""
@@ -406,6 +424,8 @@ class Trace:
         by_round = {**self.metrics, **self.faults}
         for name, array in by_round.items():
             Shaped("T", finite=False).check(name, array, lengths)
+        for name, array in self.latencies.items():
+            Shaped("n", finite=False).check(name, array, lengths)
         ends = np.concatenate([[0], self.cohort_ends, [lengths["k"]]])
         if np.any(np.diff(ends) < 0) or (self.rounds and ends[-2] != ends[-1]):
             raise BadInput("'cohort_ends' are not ascending")
@@ -446,6 +466,14 @@ def _by_name(rows: Sequence[Mapping[str, Any]], missing: float, dtype: Any) -> d
     """One array per name, over the rounds."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: np.array([row.get(name, missing) for row in rows], dtype) for name in names}
+
+
+def _believed(records: Sequence[Record], n: int) -> Latencies:
+    """What was believed of the clients in the end."""
+    known: Latencies = {}
+    for record in records:
+        known = Stopwatch(dict(record.latencies)).believed(known, n)
+    return known
 
 
 def _joined(parts: Sequence[Array], dtype: Any) -> Array:

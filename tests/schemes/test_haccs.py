@@ -107,7 +107,7 @@ def test_latency_given_with_the_round_or_with_the_scheme() -> None:
     assert selector(latencies=(1, 4, 4, 1)).select(latency=[4, 1, 1, 4]).clients.tolist() == [0, 3]
 
 
-@pytest.mark.parametrize("latency", [[1, 2], [1, 2, 3, -1], [1, 2, 3, np.nan], ["a"] * 4])
+@pytest.mark.parametrize("latency", [[1, 2], [1, 2, 3, -1], [1, 2, 3, np.inf], ["a"] * 4])
 def test_bad_latencies(latency: Any) -> None:
     with pytest.raises(BadInput, match="'latency' must be one finite number of at least 0 for"):
         selector().select(latency=latency)
@@ -115,7 +115,16 @@ def test_bad_latencies(latency: Any) -> None:
 
 def test_latencies_for_other_clients() -> None:
     with pytest.raises(BadInput, match="for each of 4 clients"):
-        selector(latencies=(1.0, 2.0)).select()
+        selector(latencies=(1.0, 2.0, 3.0, 4.0, 5.0)).select()
+
+
+def test_a_newcomer_is_tried_as_if_it_were_fast() -> None:
+    """Clients 2 and 3 came later: nothing is known of them, and they are as fast as the fastest."""
+    known = selector(latencies=(1.0, 4.0), rho=0.0)  # equal clusters: a place each
+    assert known.select().clients.tolist() in ([0, 2], [0, 3])
+    measured = selector(rho=0.0)
+    chosen = measured.select(latency=[4, 1, np.nan, 5]).clients
+    assert chosen.tolist() == [1, 2]
 
 
 def test_a_missing_device_is_replaced_by_one_with_similar_data() -> None:

@@ -16,9 +16,12 @@ from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.schedules import SCHEDULES
 from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.dropouts import RULES
 from fedcohort.server.guards import GUARDS
 from fedcohort.server.optimisers import OPTIMISERS
+from fedcohort.server.stragglers import STRAGGLERS
 from fedcohort.simulation.availability import AVAILABILITIES
+from fedcohort.simulation.devices import DEVICES
 from fedcohort.simulation.measures import MEASURES
 from fedcohort.trace import CROSSINGS, SUSTAINED
 
@@ -91,6 +94,19 @@ def compare(
         part_option("Who is there, as in cyclic:groups=4", AVAILABILITIES, "--availability"),
         AVAILABILITIES,
     ] = "always",
+    devices: Annotated[
+        str | None,
+        part_option("How fast clients are, as in lognormal:sigma=1: rounds take time", DEVICES),
+        DEVICES,
+    ] = None,
+    stragglers: Annotated[
+        str | None,
+        part_option("When a round stops waiting, as in over-commit:factor=1.3", STRAGGLERS),
+        STRAGGLERS,
+    ] = None,
+    dropouts: Annotated[
+        str | None, part_option("Weights when chosen clients do not answer", RULES), RULES
+    ] = None,
     local: Annotated[
         str,
         part_option("What a client does, as in fedprox:mu=0.1", ALGORITHMS, "--algorithm"),

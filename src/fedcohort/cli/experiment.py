@@ -16,12 +16,16 @@ from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.renamed import successor
 from fedcohort.learning.work import BATCHES
 from fedcohort.server.aggregators import aggregator
+from fedcohort.server.dropouts import dropout_rule
 from fedcohort.server.guards import guards
 from fedcohort.server.optimisers import optimiser
-from fedcohort.simulation import Arm, LocalWork
+from fedcohort.server.stragglers import straggler_rule
+from fedcohort.simulation import Always, Arm, LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.availability import availability
+from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import LIMIT
+from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
 from fedcohort.simulation.problem import Problem
 
@@ -61,6 +65,12 @@ def understood(**words: Any) -> Experiment:
         "evaluate_every": given.every,
         **_told(evaluate_on=given.evaluate_on, measures=given.measure or None, defer=given.defer),
     }
+    if given.devices is not None:
+        options["devices"] = devices(given.devices)
+    if given.stragglers is not None:
+        options["stragglers"] = straggler_rule(given.stragglers)
+    if given.dropouts is not None:
+        options["dropouts"] = DropOuts(Always(), dropout_rule(given.dropouts))
     if given.hardened or given.guard:
         if given.hardened and given.guard:
             raise BadInput("Give --hardened for all guards, or --guard for some, not both.")

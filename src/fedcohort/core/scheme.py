@@ -43,7 +43,8 @@ class RoundContext:
 
     ``available`` holds the positions that can take part, None for everyone. The federation a
     scheme is given already leaves out the others, so most schemes need not look. ``latency``
-    (n,) is how long a round takes each client, in any unit, where that is known.
+    (n,) is how long a round takes each client, in any unit, where that is known; NaN for a client
+    of which it is not.
     """
 
     round: int = 0
@@ -52,13 +53,13 @@ class RoundContext:
 
 
 def checked_latency(latency: ArrayLike, n: int) -> Floats:
-    """Latencies as floats: one finite number of at least 0 per client."""
+    """Latencies as floats: one number of at least 0 per client, NaN for one that is not known."""
     values = np.asarray(latency)
     fine = values.shape == (n,) and values.dtype.kind in "iuf"
-    if not fine or not np.all(np.isfinite(values) & (values >= 0)):
+    if not fine or not np.all(np.isnan(values) | (np.isfinite(values) & (values >= 0))):
         raise BadInput(
-            f"'latency' must be one finite number of at least 0 for each of {n} clients; got "
-            f"{reprlib.repr(latency)}."
+            f"'latency' must be one finite number of at least 0 for each of {n} clients, or NaN "
+            f"where it is not known; got {reprlib.repr(latency)}."
         )
     return values.astype(np.float64)
 

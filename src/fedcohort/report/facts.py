@@ -13,7 +13,7 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
-from fedcohort.report.combine import APART, RUNS, in_common, parts
+from fedcohort.report.combine import APART, RUNS, in_common, on_one_division, parts
 from fedcohort.report.from_trace import scheme_of
 from fedcohort.report.measures import (
     ACCURACY,
@@ -122,7 +122,7 @@ def _scheme_row(
     level, peak = final(curves), best(curves, measure)
     reached = [None if goal is None else trace.rounds_to(goal, crossing) for trace in traces]
     seconds = [spent_seconds(trace) for trace in traces]
-    weight = [spent_bytes(trace) for trace in traces]
+    weight, times = [spent_bytes(trace) for trace in traces], [spent_time(t) for t in traces]
     return {
         "scheme": label,
         "runs": len(traces),
@@ -137,8 +137,10 @@ def _scheme_row(
         "reached": sum(rounds is not None for rounds in reached),
         "rounds_to_target": _median([np.inf if r is None else float(r) for r in reached]),
         "seconds_to_target": _median_at(seconds, reached),
+        "time_to_target": _median_at(times, reached),
         "bytes_to_target": _median_at(weight, reached),
         "seconds": float(np.mean([total[-1] for total in seconds])),
+        "time": float(np.mean([total[-1] for total in times])),
         "bytes": float(np.mean([total[-1] for total in weight])),
         "messages": float(np.mean([trace.messages.sum() for trace in traces])),
         **_fairness(traces),
@@ -231,8 +233,9 @@ def _median_at(totals: Sequence[Floats], reached: Sequence[int | None]) -> float
 def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.DataFrame:
     """One row per scheme and evaluated round: mean, spread and extremes over the seeds.
 
-    Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes`` and
-    ``seconds`` are what was spent until then, mean over seeds; evaluation is not counted.
+    Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes``, ``seconds`` of
+    the machine that ran it and ``time`` by the virtual clock are what was spent until then, mean
+    over seeds; evaluation is not counted.
     """
 
     def table(traces: Sequence[Trace]) -> Columns:
@@ -247,6 +250,7 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
             "highest": shown.max(axis=0),
             "bytes": np.mean([spent_bytes(trace)[spent] for trace in traces], axis=0),
             "seconds": np.mean([spent_seconds(trace)[spent] for trace in traces], axis=0),
+            "time": np.mean([spent_time(trace)[spent] for trace in traces], axis=0),
         }
 
     return by_scheme(comparison, table, labels=comparison.labels)
@@ -274,8 +278,46 @@ def spent_bytes(trace: Trace) -> Floats:
 
 
 def spent_seconds(trace: Trace) -> Floats:
-    """(T,) seconds of choosing and training until each round."""
+    """(T,) seconds of choosing and training until each round, of whoever ran it."""
     return np.cumsum(trace.seconds[:, :2].sum(axis=1))
+
+
+def spent_time(trace: Trace) -> Floats:
+    """(T,) simulated seconds until each round; NaN where no virtual clock ran."""
+    return np.cumsum(trace.time)
+
+
+def clocked(comparison: Comparison) -> bool:
+    """Whether a virtual clock ran in any of the runs."""
+    return any(trace.clocked for trace in comparison.traces)
+
+
+def latencies(comparison: Comparison) -> pd.DataFrame:
+    """How long clients take, as the server measured it: one row per scheme, purpose and client.
+
+    Means over seeds on the first partition; empty where nothing was measured.
+    """
+    one = on_one_division(comparison)
+
+    def table(traces: Sequence[Trace]) -> Columns | None:
+        purposes = list(dict.fromkeys(name for trace in traces for name in trace.latencies))
+        if not purposes:
+            return None
+        n = len(traces[0].importance)
+        rows = []
+        for purpose in purposes:
+            seen = np.stack([t.latencies.get(purpose, np.full(n, np.nan)) for t in traces])
+            known = np.isfinite(seen)
+            mean = np.where(known, seen, 0.0).sum(axis=0) / np.maximum(1, known.sum(axis=0))
+            rows.append(np.where(known.any(axis=0), mean, np.nan))
+        return {
+            "purpose": np.repeat(purposes, n),
+            "client": np.tile(np.arange(n), len(purposes)),
+            "seconds": np.concatenate(rows),
+        }
+
+    found = by_scheme(one, table, ("purpose", "client", "seconds"))
+    return found.dropna(subset=["seconds"]).reset_index(drop=True)
 
 
 def ledger(comparison: Comparison) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fedcohort.maths.curves import window
 from fedcohort.report import clients, facts, weights
+from fedcohort.report.combine import is_carried
 from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
 from fedcohort.report.measures import (
     ACCURACY,
@@ -126,32 +127,38 @@ def cost(comparison: Comparison) -> Drawing:
     measure = measured(comparison)[0]
     table = facts.curves(comparison, measure, "rolling")
     form = ":.2%" if measure.percent else ":.4g"
+    kinds = [("bytes", "%{x:.3s}B", "Bytes"), ("seconds", "%{x:.3s} s", _own_clock(comparison))]
+    if facts.clocked(comparison):
+        kinds.insert(1, ("time", "%{x:.4s} s", "Simulated time in seconds"))
     traces = []
     for index, label in enumerate(comparison.labels):
         rows = table[table["scheme"] == label]
-        for spent, unit in (("bytes", "%{x:.3s}B"), ("seconds", "%{x:.3s} s")):
+        for spent, unit, _ in kinds:
             hover = f"{unit}<br>{name_of(measure.words)} %{{y{form}}}"
             x, y = rows[spent].to_numpy(), rows["mean"].to_numpy()
-            if not x.any():  # centralised training sends nothing; a logarithm has no 0
+            if not np.nan_to_num(x).any():  # centralised training sends nothing: no logarithm
                 continue
             traces.append(line(index, label, x, y, hover, spent=spent))
     return Drawing(
         "cost",
         f"{measure.title} against what was spent",
         "Further left is cheaper. Bytes count both directions, questions included; seconds count "
-        f"choosing and training {_clock(comparison)}. Rolling means over runs, on a logarithmic "
-        "scale.",
+        f"choosing and training {_clock(comparison)}. "
+        + "Simulated time is that of the clients' devices. " * facts.clocked(comparison)
+        + "Rolling means over runs, on a logarithmic scale.",
         tuple(traces),
         {
             "xaxis": {"type": "log"},
             "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
         },
         {
-            "spent=bytes": {"xaxis": _spent_axis("Bytes", "~s", table["bytes"])},
-            "spent=seconds": {"xaxis": _spent_axis("Seconds", "~g", table["seconds"])},
+            f"spent={spent}": {
+                "xaxis": _spent_axis(words, "~s" if spent == "bytes" else "~g", table[spent])
+            }
+            for spent, _, words in kinds
         },
-        (Switch("spent", "Spent", (("bytes", "Bytes"), ("seconds", "Seconds"))),),
-        every(table[["scheme", "round", "bytes", "seconds", "mean"]]),
+        (Switch("spent", "Spent", tuple((spent, words) for spent, _, words in kinds)),),
+        every(table[["scheme", "round", *(spent for spent, *_ in kinds), "mean"]]),
     )
 
 
@@ -161,6 +168,10 @@ def _clock(comparison: Comparison) -> str:
         return "by the server's clock"
     here = "on the machine that simulated all clients"
     return f"{here}, or by the server's clock on Flower" if any(carried) else here
+
+
+def _own_clock(comparison: Comparison) -> str:
+    return "Seconds" if is_carried(comparison) else "Seconds of the simulator itself"
 
 
 def _spent_axis(title: str, form: str, values: pd.Series[float]) -> dict[str, Any]:

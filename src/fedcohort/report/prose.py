@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.report.combine import DIFFER
-from fedcohort.report.facts import answers, target_of
+from fedcohort.report.combine import DIFFER, is_carried
+from fedcohort.report.facts import answers, clocked, target_of
 from fedcohort.report.format import amount, byte_count, counted, duration, p_is, p_value
 from fedcohort.report.measures import Measure, measured
 from fedcohort.report.significance import LEVEL, smallest_p
@@ -228,8 +228,14 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
     if goal is not None and len(there):
         fast = there.loc[there["rounds_to_target"].idxmin()]
         cheap = there.loc[there["bytes_to_target"].idxmin()]
-        rounds = f"{counted(fast.rounds_to_target, 'round')}, {duration(fast.seconds_to_target)}"
+        rounds = counted(fast.rounds_to_target, "round")
+        if is_carried(comparison):
+            rounds += f", {duration(fast.seconds_to_target)}"
         out.append(Card(f"First to {goal:.0%}?", str(fast.scheme), rounds))
+        if clocked(comparison):
+            soon = there.loc[there["time_to_target"].idxmin()]
+            took = f"{duration(soon.time_to_target)} on these devices"
+            out.append(Card(f"Soonest at {goal:.0%}?", str(soon.scheme), took))
         bytes_ = f"{byte_count(cheap.bytes_to_target)}, both directions"
         out.append(Card(f"Cheapest to {goal:.0%}?", str(cheap.scheme), bytes_))
     elif goal is not None:
@@ -248,6 +254,7 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
 
 _OF_ONE_SCHEME = (
     ("Which scheme won", "How good is it?"), ("First to", "How soon at the target?"),
+    ("Soonest", "How soon on these devices?"),
     ("Cheapest", "At what cost?"), ("Chose most", "How evenly did it choose?"),
     ("Kindest", "How is its worst client?"),
 )  # fmt: skip

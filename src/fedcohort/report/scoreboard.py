@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
-from fedcohort.report.combine import in_common, parts
+from fedcohort.report.combine import in_common, is_carried, parts
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.markup import Column, sortable_table, strip
 from fedcohort.report.measures import MEASURED_HERE, Measure, measured
@@ -71,7 +71,7 @@ def _columns(
         columns += _tests(labels, table, tested, several)
     last: list[Column] = []
     if goal is not None:
-        columns += _to_target(f"{goal:.0%}", facts.crossing_of(comparison))
+        columns += _to_target(comparison, f"{goal:.0%}", facts.crossing_of(comparison))
     if table["worst_loss"].notna().any():
         worst = "Loss of the client that the last model serves worst"
         last = [("Worst loss", worst, lambda row: (short(row.worst_loss), row.worst_loss))]
@@ -83,8 +83,7 @@ def _columns(
         *columns,
         ("Bytes", "Both directions, questions included, whole run",
          lambda row: (byte_count(row.bytes), row.bytes)),
-        ("Time", "Choosing and training, whole run",
-         lambda row: (duration(row.seconds), row.seconds)),
+        *_whole_time(comparison),
         ("Gini", "Of participation: 0 is even", lambda row: (ratio(row.gini), row.gini)),
         ("Jain", "Of participation: 1 is even", lambda row: (ratio(row.jain), row.jain)),
         ("Never chosen", "Clients that never took part",
@@ -180,7 +179,21 @@ def _tests(
     ]  # fmt: skip
 
 
-def _to_target(goal: str, crossing: str) -> list[Column]:
+def _whole_time(comparison: Comparison) -> list[Column]:
+    """How long a run takes by the virtual clock, and how long the simulator took, apart."""
+    if is_carried(comparison):
+        return [("Time", "Choosing and training by the server's clock, whole run",
+                 lambda row: (duration(row.seconds), row.seconds))]  # fmt: skip
+    simulated: list[Column] = []
+    if facts.clocked(comparison):
+        why = "On these devices, by the virtual clock, whole run; mean over runs"
+        simulated = [("Simulated time", why, lambda row: (duration(row.time), row.time))]
+    own = "Seconds of the machine that simulated all clients, whole run: no time of any device"
+    return [*simulated,
+            ("Computed in", own, lambda row: (duration(row.seconds), row.seconds))]  # fmt: skip
+
+
+def _to_target(comparison: Comparison, goal: str, crossing: str) -> list[Column]:
     def rounds(row: Any) -> tuple[str, Any]:
         reached = f"<small> {row.reached}/{row.runs}</small>" if row.reached < row.runs else ""
         return amount(row.rounds_to_target) + reached, row.rounds_to_target
@@ -192,11 +205,22 @@ def _to_target(goal: str, crossing: str) -> list[Column]:
     why = why[0].upper() + why[1:]
     return [
         (f"Rounds to {goal}", f"{why}; small: how many got there", rounds),
-        (f"Time to {goal}", why,
-         lambda row: (duration(row.seconds_to_target), row.seconds_to_target)),
+        *_time_to(comparison, goal, why),
         (f"Bytes to {goal}", why,
          lambda row: (byte_count(row.bytes_to_target), row.bytes_to_target)),
     ]  # fmt: skip
+
+
+def _time_to(comparison: Comparison, goal: str, why: str) -> list[Column]:
+    """By the clock of the devices, or of a real server; the simulator's own says nothing."""
+    name = "seconds_to_target" if is_carried(comparison) else "time_to_target"
+    if name == "time_to_target" and not facts.clocked(comparison):
+        return []
+
+    def cell(row: Any) -> tuple[str, Any]:
+        return duration(getattr(row, name)), getattr(row, name)
+
+    return [(f"Time to {goal}", f"{why}; simulated" * (name == "time_to_target") or why, cell)]
 
 
 def pairs(comparison: Comparison) -> Tested:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from fedcohort.report.combine import parts
-from fedcohort.report.facts import summary, target_of
+from fedcohort.report.combine import is_carried, parts
+from fedcohort.report.facts import clocked, summary, target_of
 from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
 from fedcohort.report.measures import MEASURED_HERE, measured
 from fedcohort.report.prose import (
@@ -38,9 +38,9 @@ MORE = {
 }
 SPREADS = {"± divisions": "sd_partitions", "± seeds": "sd_seeds"}
 FIRST_TO_GO = (
-    "Time", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "± seeds", "± divisions",
+    "Computed in", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "± seeds", "± divisions",
     "Perplexity", "F1", "Worst tenth",
-    "Clients'", "Rounds", "Gap",
+    "Clients'", "Time", "Rounds", "Gap",
 )  # fmt: skip
 """Columns in the order in which a narrow terminal loses them."""
 
@@ -70,6 +70,16 @@ def print_summary(
         _say(out, f"Left out for want of room, see the report: {', '.join(left_out)}.")
 
 
+def _times(comparison: Comparison, rows: list[Any], there: str) -> dict[str, list[str]]:
+    """Time on the devices, where it was simulated, and apart what the simulator took itself."""
+    own = "Time" if is_carried(comparison) else "Computed in"
+    out = {own: [duration(row.seconds) for row in rows]}
+    if not clocked(comparison):
+        return out
+    simulated = [duration(row.time_to_target if there else row.time) for row in rows]
+    return {f"Time{there}": simulated, **out}
+
+
 def _say(out: Console, words: str) -> None:
     out.print(Text(words), soft_wrap=not out.is_terminal)
 
@@ -95,7 +105,7 @@ def summary_columns(
         "p": [p_value(row.p_holm) for row in facts],
         f"Rounds{there}": [amount(row.rounds_to_target) for row in facts],
         f"Bytes{there}": [byte_count(row.bytes_to_target) for row in facts],
-        "Time": [duration(row.seconds) for row in facts],
+        **_times(comparison, facts, there),
         "Gini": [ratio(row.gini) for row in facts],
         **{
             heading: [more.text(getattr(row, more.name)) for row in facts]

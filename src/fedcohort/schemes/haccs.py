@@ -34,6 +34,7 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths.candidates import by_weight, group_means
 from fedcohort.maths.choice import as_integers, top
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
+from fedcohort.schemes._latency import assumed
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,10 @@ class Haccs(Scheme[GroupsAndLosses]):
     bins
         Of a feature histogram.
     latencies
-        How long a round takes each client; None takes what the round says (an availability
-        model, or ``select(latency=...)``). Where nothing is known all are alike.
+        How long a round takes each client; None takes what the round says: what the server has
+        measured (in a simulation with devices, or on Flower), or ``select(latency=...)``. A client
+        of which nothing is known, a newcomer say, is taken for as fast as the fastest until it
+        has trained.
 
     Where we differ: distances are Hellinger's, as in the paper (the code has Euclid's for
     P(y)), and the clustering's settings are searched for instead of eps = 0.25. A loss comes
@@ -145,9 +148,10 @@ class Haccs(Scheme[GroupsAndLosses]):
         return cohort.backed_by(here, -latency[here], state.labels)
 
     def _latency(self, context: RoundContext, n: int) -> Floats:
-        if self.latencies is not None:
-            return checked_latency(self.latencies, n)
-        return np.zeros(n) if context.latency is None else context.latency
+        told = context.latency
+        if self.latencies is not None:  # clients that came later have none
+            told = checked_latency([*self.latencies, *[np.nan] * (n - len(self.latencies))], n)
+        return assumed(told, n)
 
     def theta(self, state: GroupsAndLosses, here: Ints, latency: Floats) -> Floats:
         """(clusters,) the weight of each cluster; 0 for one of which nobody is here."""

@@ -98,6 +98,8 @@ class Carrier:
         Whether more than the model and its update can travel.
     subsampling
         Whether clients can be told to train on a share of their samples, and to count them.
+    timed
+        Whether it knows when answers came, so that a round can end before the last.
     """
 
     name: ClassVar[str]
@@ -105,6 +107,7 @@ class Carrier:
     again: ClassVar[bool] = True
     payloads: ClassVar[bool] = True
     subsampling: ClassVar[bool] = True
+    timed: ClassVar[bool] = False
 
     def ask(self, ask: Ask) -> Array | Answers:
         """One row per client asked."""
@@ -166,6 +169,14 @@ def require(setup: Setup, carrier: Carrier | type[Carrier]) -> None:
         raise BadInput(
             f"{name} cannot invite replacements within a round: use the drop-out rule 'hajek' or "
             f"'none' instead of '{setup.dropouts.name}'."
+        )
+    rule = setup.stragglers
+    if rule.withdraws and not carrier.timed:
+        raise BadInput(f"{name} cannot end a round early, which '{rule.name}' wants; use 'wait'.")
+    if rule.withdraws and setup.dropouts.attempts:
+        raise BadInput(
+            f"With '{rule.name}' late clients are not replaced: use the drop-out rule 'hajek', "
+            f"'survivors' or 'none' instead of '{setup.dropouts.name}'."
         )
     if scheme.subsampling and not carrier.subsampling:
         raise BadInput(

@@ -25,13 +25,17 @@ from fedcohort.server.state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]
 """A header of plain values, and arrays by name."""
+LATENCY = "latency."
+LONGEST = 1e300
 
+SECONDS = Shaped("n", low=0, below=LONGEST, finite=False)
+"""Latencies: NaN where nothing is known."""
 OF_SELECTION: Mapping[str, Any] = {
     "cohort.clients": Annotated[Ints, Shaped("k", low=0, below="n")],
     "cohort.weights": Annotated[Floats, Shaped("k")],
     "cohort.draws": Annotated[Ints, Shaped("k", low=1)],
     "context.available": Annotated[Ints, Shaped("here", low=0, below="n")],
-    "context.latency": Annotated[Floats, Shaped("n", low=0)],
+    "context.latency": Annotated[Floats, SECONDS],
 }
 OF_ANSWERS: Mapping[str, Any] = {
     "clients": Annotated[Ints, Shaped("k", low=0, below="n")],
@@ -146,6 +150,7 @@ def pack_state(setup: Setup, state: State) -> Packed:
             arrays |= more
     header["algorithm"] = setup.algorithm.spec
     arrays |= {f"algorithm.{name}": array for name, array in state.algorithm.items()}
+    arrays |= {LATENCY + name: array for name, array in state.latencies.items()}
     return header, {**arrays, "theta": state.theta, "counted": state.counted}
 
 
@@ -174,7 +179,10 @@ def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, A
         found["aggregator"] = setup.aggregator.shared(found["aggregator"], latest)
     server = {name: arrays[f"algorithm.{name}"] for name in state.algorithm}
     _check(server, dict.fromkeys(server, Annotated[Floats, Shaped("d")]), lengths)
-    return replace(state, **found, algorithm=server, counted=arrays["counted"])
+    takes = {n.removeprefix(LATENCY): a for n, a in arrays.items() if n.startswith(LATENCY)}
+    _check(takes, dict.fromkeys(takes, Annotated[Floats, SECONDS]), lengths)
+    found |= {"algorithm": server, "counted": arrays["counted"], "latencies": takes}
+    return replace(state, **found)
 
 
 def _check(arrays: Mapping[str, Array], hints: Mapping[str, Any], lengths: Lengths) -> None:

@@ -17,6 +17,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadCheckpoint, brief
 from fedcohort.core.types import Ints
 from fedcohort.ledger import Entry
+from fedcohort.server.latencies import Measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,10 @@ class Record:
         Of the server's own clock: choosing (questions included), training.
     metrics
         What was measured of the model after the round; it may come later, see `joined`.
+    time
+        How long the round took by the virtual clock of a simulation; None without one.
+    latencies
+        Who took how long, by purpose: clients and their seconds, as the server measured them.
     """
 
     round: int
@@ -57,6 +62,8 @@ class Record:
     faults: Mapping[str, int] = field(default_factory=dict)
     seconds: tuple[float, float] = (0.0, 0.0)
     metrics: Mapping[str, float] = field(default_factory=dict)
+    time: float | None = None
+    latencies: Measured = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """In plain values; floats keep every bit."""
@@ -76,6 +83,8 @@ class Record:
             "faults": dict(self.faults),
             "seconds": list(self.seconds),
             "metrics": dict(self.metrics),
+            **({} if self.time is None else {"time": self.time}),
+            **({"latencies": _pairs(self.latencies)} if self.latencies else {}),
         }
 
     @classmethod
@@ -100,9 +109,26 @@ class Record:
                 faults=dict(told["faults"]),
                 seconds=(float(told["seconds"][0]), float(told["seconds"][1])),
                 metrics=dict(told["metrics"]),
+                time=None if told.get("time") is None else float(told["time"]),
+                latencies=_read_pairs(told.get("latencies", {})),
             )
         except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
             raise BadCheckpoint(f"A record of a round cannot be read ({brief(error)}).") from None
+
+
+def _pairs(latencies: Measured) -> dict[str, list[list[float]]]:
+    return {name: [who.tolist(), took.tolist()] for name, (who, took) in latencies.items()}
+
+
+def _read_pairs(told: Mapping[str, Any]) -> Measured:
+    out = {
+        name: (np.array(who, dtype=np.int64), np.array(took, dtype=np.float64))
+        for name, (who, took) in told.items()
+    }
+    for who, took in out.values():
+        if who.ndim != 1 or who.shape != took.shape or np.any(who < 0) or not np.all(took >= 0):
+            raise ValueError("latencies are pairs of clients and seconds")
+    return out
 
 
 def joined(records: Iterable[Record], metrics: Mapping[int, Mapping[str, float]]) -> list[Record]:

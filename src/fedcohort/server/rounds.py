@@ -35,8 +35,8 @@ from fedcohort.core.positions import ascending
 from fedcohort.core.scheme import RoundContext, checked_latency, drawn
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.ledger import Ledger
-from fedcohort.server import dropouts, protection
+from fedcohort.ledger import TRAINING, Ledger
+from fedcohort.server import dropouts, latencies, protection
 from fedcohort.server.carrier import (
     Answers,
     Arrived,
@@ -58,10 +58,14 @@ T = TypeVar("T")
 def context_of(
     state: State, available: ArrayLike | None = None, latency: ArrayLike | None = None
 ) -> RoundContext:
-    """When a cohort is chosen: who is there, and how long a round takes each client."""
+    """When a cohort is chosen: who is there, and how long a round takes each client.
+
+    The latter is what was measured, unless it is given.
+    """
     n = len(state.federation)
     here = None if available is None else checked_positions(available, n, "available")
-    takes = None if latency is None else checked_latency(latency, n)
+    told = state.latencies.get(TRAINING) if latency is None else latency
+    takes = None if told is None else checked_latency(told, n)
     return RoundContext(state.round, here, takes)
 
 
@@ -144,6 +148,7 @@ def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) ->
         algorithm=server,
         counted=np.where(came_from < 0, -1, state.counted[came_from]),
         guards=protection.moved(setup, state, came_from),
+        latencies=latencies.moved(state.latencies, came_from),
     )
 
 
@@ -306,6 +311,7 @@ def fold(
         server,
         counted,
         guards,
+        state.latencies,
     )
     record = Record(
         state.round,

@@ -22,7 +22,9 @@ from fedcohort.server.aggregators import Aggregator, Plain
 from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
 from fedcohort.server.guards import Guard, withdrawn
 from fedcohort.server.guards.base import wanted
+from fedcohort.server.latencies import Latencies
 from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
+from fedcohort.server.stragglers import StragglerRule, Wait
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Setup:
     algorithm: Algorithm = field(default_factory=LocalSgd)
     guards: tuple[Guard, ...] = ()
     """What is done about clients that lie."""
+    stragglers: StragglerRule = field(default_factory=Wait)
+    """When a round stops waiting."""
 
     @property
     def m(self) -> int | None:
@@ -60,7 +64,7 @@ class Setup:
 
     def hardening(self) -> dict[str, Any]:
         """The guards, and the claims of the scheme that do not hold so; {} where nothing is."""
-        given_up = withdrawn(self.scheme, [*self.guards, self.aggregator])
+        given_up = withdrawn(self.scheme, [*self.guards, self.aggregator, self.stragglers])
         out: dict[str, Any] = {}
         if self.guards:
             out["hardened"] = [guard.spec for guard in self.guards]
@@ -83,6 +87,7 @@ class State:
     algorithm: Mapping[str, Floats]  # what the server keeps for the local algorithm
     counted: Ints  # (n,) the last round in which each client's answer counted; -1 for never
     guards: tuple[Any, ...] = ()  # what each of them remembers
+    latencies: Latencies = field(default_factory=dict)  # how long clients take, as was measured
 
     @classmethod
     def first(
@@ -126,6 +131,7 @@ class State:
             attendance=self.attendance,
             counted=self.counted,
             guards=self.guards,
+            latencies=self.latencies,
         )
 
 

@@ -19,9 +19,11 @@ from fedcohort.learning.wrong_use import check_work
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
+from fedcohort.server.stragglers import straggler_rule
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import Centralised, upper_lines
+from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
 from fedcohort.simulation.processes import Executor, Processes
@@ -294,8 +296,11 @@ def built_options(options: Mapping[str, Any]) -> dict[str, Any]:
         "aggregator": aggregator,
         "availability": availability,
         "algorithm": algorithm,
+        "devices": devices,
+        "stragglers": straggler_rule,
     }
-    named = dict(options)
+    timed = ("devices", "stragglers")  # which None leaves as they were before there was time
+    named = {key: given for key, given in options.items() if not (key in timed and given is None)}
     for old, new in PARTS.items():
         if old in named:
             given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=4)

@@ -23,20 +23,24 @@ from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_task, check_work
-from fedcohort.ledger import Ledger
+from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
-from fedcohort.server.dropouts import AsDrawn
+from fedcohort.server.dropouts import AsDrawn, Hajek
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record, joined
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round
 from fedcohort.server.state import Selection, Setup, State
-from fedcohort.simulation.availability import Always, Availability
+from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
+from fedcohort.simulation.availability import Always, Availability, InTime
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.simulation.clock import Clock, RoundClock, listened_bytes
+from fedcohort.simulation.devices import DeviceModel
+from fedcohort.simulation.devices import devices as devices_by_name
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import checked_measures, f1_of, measure
@@ -48,6 +52,8 @@ DEFERRED = 16
 """Models are kept for this many evaluations, which are then one wide product."""
 ROUND_LIMIT = 10_000_000
 SEEDS_LIMIT = 100_000
+NOTICED = 0.0
+"""Seconds after which a client that does not answer at all is known not to."""
 BLOCK_BYTES = 2**28
 """Updates are folded in blocks of this size: a large cohort is never held as one table."""
 
@@ -68,6 +74,8 @@ def simulate(
     dropouts: DropOuts | None = None,
     algorithm: Algorithm | str | None = None,
     hardened: Hardened = None,
+    devices: DeviceModel | str | None = None,
+    stragglers: StragglerRule | str | None = None,
     evaluate_every: int = 1,
     evaluate_on: int | None = None,
     measures: str | Sequence[str] | None = None,
@@ -100,7 +108,8 @@ def simulate(
         Who is there, or words for it (``"random:probability=0.8"``); everyone by default.
     dropouts
         Who of the chosen does not answer, and what the server does about it; all answer by
-        default.
+        default, unless they leave or are late (see the next two), for which weights are then
+        corrected (`fedcohort.server.Hajek`).
     algorithm
         What a chosen client does, from `fedcohort.algorithms`, or words for it
         (``"fedprox:mu=0.1"``); plain SGD by default.
@@ -108,6 +117,12 @@ def simulate(
         What is done about clients that lie: True for all that `fedcohort.server.guards` has, as
         measured in docs/reliability.md, or the guards by name (``"size-cap+clip:times=3"``);
         nothing by default. Claims that no longer hold then are in ``settings["withdrawn"]``.
+    devices
+        How fast clients are, or words for it (``"lognormal:sigma=1"``): a virtual clock then says
+        how long rounds would take, see docs/time.md. Without, there is no time.
+    stragglers
+        When a round stops waiting, or words for it (``"deadline:seconds=60"``,
+        ``"over-commit:factor=1.3"``); by default when all have answered.
     evaluate_every
         Loss and accuracy every so many rounds (and in the last).
     evaluate_on
@@ -145,18 +160,22 @@ def simulate(
     check_work(work, "simulate")
     check_rounds("rounds", rounds)
     check_rounds("evaluate_every", evaluate_every)
+    there = availability_by_name(availability)
+    chooser, rule = prepared(as_scheme(scheme), straggler_rule(stragglers))
+    loses = bool(rule.withdraws) or isinstance(there, InTime)
     setup = Setup(
-        as_scheme(scheme),
+        chooser,
         checked_seed(seed, "simulate"),
         optimiser_by_name(optimiser),
         aggregator_by_name(aggregator),
-        AsDrawn() if dropouts is None else dropouts.rule,
+        (Hajek() if loses else AsDrawn()) if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
         algorithm_by_name(algorithm),
         guards(hardened),
+        rule,
     )
-    there = availability_by_name(availability)
-    run = Simulation(task, setup, work or LocalWork(), there, dropouts)
+    fast = None if devices is None else devices_by_name(devices)
+    run = Simulation(task, setup, work or LocalWork(), there, dropouts, fast)
     check_rounds("defer", defer)
     if evaluate_on is not None:
         check_rounds("evaluate_on", evaluate_on)
@@ -169,6 +188,7 @@ def simulate(
         else:
             end = _end(before, keep, setup, rounds)
             run.state, run.kept = end.state, end.clients
+            run.resume(before.time)
             recorder.go_on(before, end.waiting)
         for _ in range(run.state.round, rounds):
             recorder.add(run.play(), run.state.models(setup))
@@ -203,20 +223,35 @@ class SimulatedCarrier(Carrier):
     scheme: Scheme[Any]
     up: Ints | None
     """Who answers of those who are invited; None for everyone."""
+    stragglers: StragglerRule = Wait()  # noqa: RUF009 - it is frozen
+    clock: RoundClock | None = None
     law: Design | None = None
     chosen_at: float = 0.0
 
     name: ClassVar[str] = "the simulator"
+    timed: ClassVar[bool] = True
 
     def ask(self, ask: Ask) -> Array:
-        return self.clients.answer(ask)
+        rows = self.clients.answer(ask)
+        if self.clock is not None:
+            self.clock.asked(ask, rows)
+        return rows
 
     def chosen(self, selection: Selection) -> None:
         self.law, self.chosen_at = selection.law, time.perf_counter()
 
     def train(self, train: Train) -> Arrived:
         asked = train.clients
-        return Arrived(asked if self.up is None else asked[np.isin(asked, self.up)])
+        up = asked if self.up is None else asked[np.isin(asked, self.up)]
+        if self.clock is None:
+            return Arrived(up)
+        seconds = self.clock.training(up, train.cohort.data_rate)
+        stays = self.clock.staying(up, seconds)
+        arrivals, gone = seconds[stays], self.clock.left(up[~stays])
+        silent = np.full(len(asked) - len(up), NOTICED)
+        closed = self.stragglers.close(arrivals, np.concatenate([gone, silent]), len(asked))
+        self.clock.trained(up[stays], arrivals, closed)
+        return Arrived(up[stays][closed.counts])
 
     def answers(self, fold: Fold) -> Iterator[Block]:
         cohort, clients = fold.cohort, self.clients
@@ -251,9 +286,20 @@ class Simulation:
     work: LocalWork
     availability: Availability
     dropouts: DropOuts | None
+    devices: DeviceModel | None = None
 
     def __post_init__(self) -> None:
         require(self.setup, SimulatedCarrier)
+        if self.devices is None:
+            for part, timed in (
+                (self.setup.stragglers, bool(self.setup.stragglers.withdraws)),
+                (self.availability, isinstance(self.availability, InTime)),
+            ):
+                if timed:
+                    raise BadInput(
+                        f"'{part.name}' lives in time, and without devices there is none: give "
+                        "them as in devices='lognormal:sigma=1' (--devices lognormal:sigma=1)."
+                    )
         self.setup.algorithm.fits(self.task.statistics)
         if not hasattr(
             self.availability, "__dataclass_fields__"
@@ -270,15 +316,40 @@ class Simulation:
             with_model=FLOAT_BYTES * self.task.dimension * len(self.setup.algorithm.vectors),
             number_bytes=FLOAT_BYTES,
         )
+        self.clock = None if self.devices is None else self._clock(self.devices)
         self.law: Design | None = None  # that the last cohort came from
         self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm
+
+    def _clock(self, devices: DeviceModel) -> Clock:
+        """The time of this run; where devices are profiled, what is known of them beforehand."""
+        setup, sizes = self.setup, {"parameters": self.task.dimension}
+        told = setup.algorithm.up(self.task.dimension).values()
+        extra = FLOAT_BYTES * sum(length for (length,) in told)
+        extra += listened_bytes(setup.scheme.listens, sizes)
+        clock = Clock(devices, self.task.sizes, setup.seed, self.ledger, extra)
+        if devices.profiled:
+            known = {TRAINING: clock.usual(self.work)}
+            self.state = replace(self.state, latencies=known)
+        return clock
+
+    def resume(self, time: Floats) -> None:
+        """Go on after rounds that took so long."""
+        if self.clock is not None:
+            for seconds in time.tolist():  # one after another, as they were
+                self.clock.now += seconds
 
     def play(self) -> Record:
         """One round."""
         started, state, setup = time.perf_counter(), self.state, self.setup
         n, round = len(state.federation), state.round
         weather = stream(setup.seed, "availability", round)
-        there = self.availability.available(n, round, weather)
+        until: Floats | None = None
+        there: Ints | None
+        if isinstance(self.availability, InTime) and self.clock is not None:
+            until = self.availability.until(n, self.clock.now, setup.seed)
+            there = np.flatnonzero(until > self.clock.now)
+        else:
+            there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
         context = context_of(state, there, latency)
         clients = SimulatedClients(
@@ -295,8 +366,14 @@ class Simulation:
         if self.dropouts is not None:
             silence = stream(setup.seed, "dropouts", round)
             up = self.dropouts.answering.available(n, round, silence)
-        carrier = SimulatedCarrier(clients, setup.scheme, up)
+        clock = None if self.clock is None else self.clock.round(round, clients.work, until)
+        carrier = SimulatedCarrier(clients, setup.scheme, up, setup.stragglers, clock)
         self.state, record = run_round(setup, state, context, carrier, self.ledger)
+        if clock is not None:
+            watch, known = clock.watch, self.state.latencies
+            self.state = replace(self.state, latencies=watch.believed(known, n))
+            deserted = there is not None and len(there) == 0
+            record = replace(record, time=clock.end(deserted))
         self.law = carrier.law
         counted = self.state.counted
         self.kept |= {i: rows for i, rows in clients.proposed.items() if counted[i] == round}
@@ -319,7 +396,16 @@ class Simulation:
             "seed": setup.seed,
             "versions": versions(),
             **setup.hardening(),
+            **self._timed(),
         }
+
+    def _timed(self) -> dict[str, Any]:
+        """What decides how long rounds take; {} without a clock."""
+        if self.devices is None:
+            return {}
+        rules = {"dropouts_rule": self.setup.dropouts.spec, "biased": self.setup.dropouts.biased}
+        words = {"devices": self.devices.spec, "stragglers": self.setup.stragglers.spec}
+        return words | rules
 
 
 def federation_of(task: Task) -> Federation:
@@ -411,6 +497,7 @@ class _Recorder:
             client_losses=self.task.client_losses(models).min(axis=0),
             model=models.ravel(),
             pictures=picture(run.setup, run.state, run.law),
+            latencies=run.state.latencies,
             initial=self.initial,
             client_accuracy=np.zeros(0) if own is None else own[-1],
             f1=f1_of(self.task, models, self.last),

@@ -11,13 +11,14 @@ from typing import Any
 
 from fedcohort.core.registry import Kind
 from fedcohort.simulation.availability.always import Always
-from fedcohort.simulation.availability.base import Availability
+from fedcohort.simulation.availability.base import Availability, InTime
 from fedcohort.simulation.availability.cyclic import Cyclic
 from fedcohort.simulation.availability.devices import Devices
 from fedcohort.simulation.availability.random import Random
 
 __all__ = [
-    "AVAILABILITIES", "Always", "Availability", "Cyclic", "Devices", "Random", "availability",
+    "AVAILABILITIES", "Always", "Availability", "Cyclic", "Devices", "InTime", "Random",
+    "availability",
 ]  # fmt: skip
 
 AVAILABILITIES: Kind[Availability] = Kind(
