@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.hcsfed import PAPER
-from fedcohort.recipes.hcsfed._arms import NOTES, ONE_CLASS, SMALL, methods
+from fedcohort.recipes.hcsfed._arms import NOTES, ONE_CLASS, SMALL, cifar, methods
 from fedcohort.reproduction import (
     Bars,
     Cell,
@@ -25,14 +25,7 @@ SMALLER = methods(4, ifca=True)
 
 
 def _cifar(alpha: float) -> Cell:
-    return Cell(
-        f"CIFAR-10, alpha = {alpha:g}",
-        Problem("cifar10", f"dirichlet-per-client:n=100,alpha={alpha:g}", model="cnn"),
-        ARMS,
-        rounds=200,
-        work=LocalWork(steps=80, batch=50, lr=0.05),
-        options={"evaluate_every": 2},
-    )
+    return cifar(f"CIFAR-10, alpha = {alpha:g}", alpha, ARMS)
 
 
 def _first(cell: str) -> Judge:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fedcohort.recipes.hcsfed import PAPER
-from fedcohort.recipes.hcsfed._arms import NOTES, SMALL, convex
+from fedcohort.recipes.hcsfed._arms import NOTES, SMALL, cifar, convex
 from fedcohort.reproduction import (
     Alike,
     Bars,
-    Cell,
     Claim,
     Curves,
     Every,
@@ -15,8 +14,6 @@ from fedcohort.reproduction import (
     Scale,
     difference,
 )
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
 
 CLUSTERS = (5, 6, 7, 8, 9, 10)
 RATES = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -42,14 +39,7 @@ FIGURE_4 = Recipe(
     where="Figures 4 and 5",
     cells=(
         convex(MNIST, "mnist", arms(10)),
-        Cell(
-            CIFAR,
-            Problem("cifar10", "dirichlet-per-client:n=100,alpha=0.01", model="cnn"),
-            arms(10),
-            rounds=200,
-            work=LocalWork(steps=80, batch=50, lr=0.05),
-            options={"evaluate_every": 2},
-        ),
+        cifar(CIFAR, 0.01, arms(10)),
     ),
     scales={
         "quick": Scale(

@@ -61,11 +61,11 @@ FIGURE_2 = Recipe(
         ),
         "standard": Scale(
             seeds=3,
-            rounds=30,
+            rounds=20,
             only=REDUCED,
-            changed="30 rounds instead of 600, 5 local steps instead of 50, n = 10 and 20 only, "
-            "3 seeds instead of 30; evaluated every 3 rounds on 500 samples.",
-            change={"work": work(5), "options": {"evaluate_every": 3, "evaluate_on": 500}},
+            changed="20 rounds instead of 600, 3 local steps instead of 50, n = 10 and 20 only, "
+            "3 seeds instead of 30; evaluated every 4 rounds on 500 samples.",
+            change={"work": work(3), "options": {"evaluate_every": 4, "evaluate_on": 500}},
         ),
         "full": Scale(seeds=30),
     },

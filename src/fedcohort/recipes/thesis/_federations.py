@@ -37,8 +37,8 @@ LOSS, LOSS_HALF = "best:of=test_loss", f"best:of=test_loss,round={HALF}"
 NOTES = (
     "Two hidden layers, 64 and 30, as in the experiments of Cho et al. that the thesis builds on; "
     "it does not print its MLP.",
-    "The step size is 0.005 in every round, as Section 4 says; the decaying one of (1.10) is an "
-    "assumption of the theorem.",
+    "The step size is 0.005 in every round, as Section 4 says; the decaying one of (1.10), an "
+    "assumption of the theorem, is in the recipe thesis-decay.",
     "Clients hold at least 1 sample instead of 10, which with K = 100 and alpha = 0.05 hardly ever "
     "happens; at full scale at least 10. The distances are the same.",
     "Curves are the best value so far, as in the thesis; it runs one federation.",
