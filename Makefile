@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes screenshot flower-logs clean lock audit mutants
+.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,7 @@ demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a p
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
 test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower or Ray
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not ray and not adapters and not recipes'
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not ray and not adapters and not recipes and not site'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m 'flower and not slow' tests/flower
@@ -109,6 +109,11 @@ reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results i
 
 flower-logs:  ## a stock Flower app before and after, run for the page of its two logs
 	$(BIN)/python docs/make_flower_logs.py
+
+docs: $(VENV)/.installed-dev  ## the site, into build/site; warnings are errors, and a browser looks for what it fetches
+	NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m pytest -m site tests/site
+	@echo "Open build/site/index.html"
 
 screenshot: demo  ## the picture in the README
 	$(MAKE) $(VENV)/.installed-dev

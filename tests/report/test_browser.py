@@ -1,7 +1,6 @@
 """The page in a real browser: Debian's Chromium, headless, driven by selenium."""
 
 import json
-import shutil
 import time
 from itertools import pairwise
 
@@ -10,23 +9,17 @@ import pytest
 
 from fedcohort import Comparison, report
 from fedcohort.server.history import History
+from helpers.browser import BROWSER, DRIVER, opened
 from helpers.carried import leave
 
 selenium = pytest.importorskip("selenium", reason="needs selenium")
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if not (BROWSER and DRIVER):
     pytest.skip("needs chromium and chromedriver", allow_module_level=True)
 
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--hide-scrollbars",
-)  # fmt: skip
 LABELS = ("md", "uniform", "clustered-size", "fedavg", "poisson")
 HOSTILE = (
     "<script>window.bad=1</script>",
@@ -37,14 +30,8 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options=options, service=ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with opened(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
