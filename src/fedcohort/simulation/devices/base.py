@@ -52,17 +52,15 @@ class DeviceModel(Checked, ABC):
 
     def of(self, n: int, seed: int) -> Speeds:
         """The devices of a run."""
-        return self.speeds(n, stream(self._seed(seed), "devices"))
+        chosen = seed if self.device_seed is None else self.device_seed
+        return self.speeds(n, stream(chosen, "devices"))
 
     def mood(self, n: int, seed: int, round: int) -> Floats | float:
         """(n,) how many times as long as usual everything takes each client in a round."""
         if not self.jitter:
             return 1.0
-        noise = stream(self._seed(seed), "jitter", round).standard_normal(n)
+        noise = stream(seed, "jitter", round).standard_normal(n)
         return np.asarray(np.exp(self.jitter * noise))
-
-    def _seed(self, seed: int) -> int:
-        return seed if self.device_seed is None else self.device_seed
 
 
 MEGABIT = 1e6 / 8
