@@ -39,7 +39,7 @@ def test_every_arm_has_the_same_budget_and_a_setting_that_it_has() -> None:
     found = search(task, methods(SMALL, task), tuned(METHODS).grid, rounds=1, centralised=60,
                    common={})  # fmt: skip
     assert set(found.grids) == {*METHODS, "centralised"}
-    assert set(found.grids.values()) == {5}
+    assert set(found.grids.values()) == {6}
 
 
 def test_the_printed_setting_is_not_usable() -> None:

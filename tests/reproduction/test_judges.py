@@ -132,6 +132,21 @@ def test_undecided_says_how_many_would_decide():
     assert needed(1.0, 1e-9) is None
 
 
+def test_a_bound_that_is_clearly_missed_leaves_partly_at_most() -> None:
+    for judge in (
+        Ratio(level, "c", "b", at_least=1.2, partly=1.0),
+        difference(level, "c", "b", above=0.2, partly=0.0),
+    ):
+        found = judge.judge(SOME)
+        assert (found.verdict, found.missed) == (UNDECIDED, True)
+        assert found.remedy.startswith("partly at most; about "), found.remedy
+    held, open_ = difference(level, "a", "b"), difference(level, "b", "c")
+    assert Every(judge, held).judge(SOME).verdict == PARTLY  # whichever of the two the other is
+    assert Every(judge, open_).judge(SOME).verdict == UNDECIDED
+    assert Every(judge, open_).judge(SOME).missed
+    assert not open_.judge(SOME).missed
+
+
 def test_the_unit_is_the_partition_where_there_are_several():
     """Four seeds on each of two partitions are two units, not eight."""
     values = [0.9, 0.1] * 4

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from fedcohort.reproduction.drawing import Along, Bars, Columns, Curves, Drawn, Panel
 from fedcohort.reproduction.estimate import Estimate
-from fedcohort.reproduction.former import Outcome, Verdict
-from fedcohort.reproduction.judged import EXIT, Judged
-from fedcohort.reproduction.judges import (
+from fedcohort.reproduction.exact import Exact, Holds
+from fedcohort.reproduction.findings import (
     NOT,
     PARTLY,
     REPRODUCED,
     UNDECIDED,
     VERDICTS,
+    Finding,
+    Judge,
+)
+from fedcohort.reproduction.former import Outcome, Verdict
+from fedcohort.reproduction.judged import EXIT, Judged
+from fedcohort.reproduction.judges import (
     Alike,
     Close,
     Contrast,
     Every,
-    Exact,
-    Finding,
-    Holds,
-    Judge,
     Own,
     Ratio,
     difference,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array
-from fedcohort.reproduction.judges import NOT, PARTLY, REPRODUCED
+from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED
 from fedcohort.reproduction.recipe import Recipe
 
 Draw = Callable[[Any], None]

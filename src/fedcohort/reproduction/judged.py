@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.reproduction.drawing import Curves, write_figure
-from fedcohort.reproduction.judges import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
+from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
 from fedcohort.reproduction.measures import Measure, measure, word
 from fedcohort.reproduction.recipe import Claim
 from fedcohort.reproduction.results import NotRun, Results

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadInput
+from fedcohort.reproduction.findings import VERDICTS
 from fedcohort.reproduction.judged import found_text
-from fedcohort.reproduction.judges import VERDICTS
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
 from fedcohort.reproduction.tuned import told
 

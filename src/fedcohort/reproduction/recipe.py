@@ -22,8 +22,8 @@ from fedcohort.simulation.problem import Problem
 
 if TYPE_CHECKING:
     from fedcohort.reproduction.drawing import Panel
+    from fedcohort.reproduction.findings import Judge
     from fedcohort.reproduction.former import Outcome
-    from fedcohort.reproduction.judges import Judge
 
 SCALES = ("quick", "standard", "full")
 """A minute; under an hour for all recipes of a paper; as in the paper. On two cores."""

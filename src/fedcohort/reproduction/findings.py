@@ -1,0 +1,170 @@
+"""What was found of a claim, and the two ways to judge an estimate.
+
+*Reproduced* and *not reproduced* are said only where the interval lies on one side of the bound;
+otherwise a claim is *undecided*, with the number of seeds or partitions that would decide if mean
+and spread stay as they are. *Partly*: a part of several holds and another does not, or the effect
+is there and smaller than the bound.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from fedcohort.core.errors import BadInput
+from fedcohort.reproduction.estimate import ALIKE, FEWEST, SIDE, Estimate, needed
+from fedcohort.reproduction.measures import Measure
+from fedcohort.reproduction.results import COMPUTED, Results, Values
+
+REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
+VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a claim."""
+
+    verdict: str
+    found: str
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    units: int = 0
+    unit: str = ""
+    needed: int | None = None
+    """So many units would decide; None where it is decided, or no number would."""
+    too_short: str = ""
+    """Which arms never reached what the measure waits for, where that leaves it open."""
+    missed: bool = False
+    """Open is only whether it is partly seen: the bound itself is clearly not reached."""
+
+    @property
+    def remedy(self) -> str:
+        """What would decide an undecided claim."""
+        if self.verdict != UNDECIDED or not self.unit:
+            return ""
+        at_most = "partly at most; " if self.missed else ""
+        return f"{at_most}{self._decides}"
+
+    @property
+    def _decides(self) -> str:
+        if self.too_short:
+            return f"more rounds would decide: {self.too_short}"
+        if self.units < FEWEST:
+            return f"too few {self.unit}s to know their spread: run at least {FEWEST}"
+        if self.needed is None:
+            return f"no number of {self.unit}s is known to decide: the bound is too near"
+        return f"about {self.needed} {self.unit}s would decide, if this holds on"
+
+
+class Judge(ABC):
+    """A criterion; ``str`` of it is the criterion in words."""
+
+    @abstractmethod
+    def judge(self, results: Results) -> Finding:
+        """Look at what was found."""
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Of runs, those that it looks at: columns of the table."""
+        which = getattr(self, "measure", COMPUTED)
+        return () if which == COMPUTED else (which,)
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+# -- the two ways to judge an estimate -----------------------------------------------------------
+
+
+def judged_above(
+    estimate: Estimate, above: float, partly: float | None, found: str | None = None
+) -> Finding:
+    """Whether a quantity is above a bound; ``partly`` is a lower one that counts for something."""
+    low, high = estimate.interval()
+    verdict, gap = UNDECIDED, abs(estimate.mean - above)
+    if low > above:
+        verdict = REPRODUCED
+    elif high <= above:
+        verdict = NOT
+        if partly is not None and high > partly:
+            verdict, gap = PARTLY if low > partly else UNDECIDED, abs(estimate.mean - partly)
+    finding = _finding(verdict, estimate, found, needed(estimate.sd, gap))
+    return replace(finding, missed=verdict == UNDECIDED and high <= above)
+
+
+def judged_within(
+    estimate: Estimate, within: float, of: float = 0.0, found: str | None = None
+) -> Finding:
+    """Whether a quantity is within a margin of a number: two one-sided tests.
+
+    It is not enough that a difference cannot be seen: its 90 % interval must lie inside.
+    """
+    off = estimate.mean - of
+    (low, high), (least, most) = estimate.interval(ALIKE), estimate.interval(SIDE)
+    if of - within < low and high < of + within:
+        verdict, need = REPRODUCED, None
+    elif least > of + within or most < of - within:
+        verdict, need = NOT, None
+    elif abs(off) < within:
+        verdict, need = UNDECIDED, needed(estimate.sd, within - abs(off), ALIKE)
+    else:
+        verdict, need = UNDECIDED, needed(estimate.sd, abs(off) - within, SIDE)
+    return _finding(verdict, estimate, found, need)
+
+
+def _finding(verdict: str, estimate: Estimate, found: str | None, need: int | None) -> Finding:
+    low, high = estimate.interval()
+    mean = estimate.mean if isfinite(estimate.mean) else None
+    more = need if verdict == UNDECIDED and need is not None and need > estimate.units else None
+    return Finding(
+        verdict,
+        found or str(estimate),
+        mean,
+        *limits(low, high),
+        estimate.units,
+        estimate.unit,
+        more,
+    )
+
+
+def limits(low: float, high: float) -> tuple[float | None, float | None]:
+    """Of an interval, if it has any."""
+    return (low, high) if isfinite(low) and isfinite(high) else (None, None)
+
+
+# -- what they share -----------------------------------------------------------------------------
+
+
+def combined(values: Sequence[Values], weights: Sequence[float]) -> Estimate:
+    """The estimate of a weighted sum, unit by unit."""
+    units = {each.unit for each in values}
+    if len(units) > 1:
+        raise BadInput(
+            f"A claim must not mix {' with '.join(sorted(f'{u}s' for u in units))}; give its "
+            "cells as many partitions."
+        )
+    shared = [key for key in values[0].by_unit if all(key in each.by_unit for each in values)]
+    sums = [
+        sum(w * each.by_unit[key] for w, each in zip(weights, values, strict=True))
+        for key in shared
+    ]
+    return Estimate.of(sums, values[0].unit)
+
+
+def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]) -> Finding:
+    """The finding, left open where runs that never got there could turn it.
+
+    Such a run counts for fewer rounds than it would have taken. In an arm with a positive weight
+    that hides an effect, in one with a negative weight it makes one up; weight 0: it may do both.
+    """
+    unsafe = []
+    for (name, values), weight in zip(arms.items(), weights, strict=True):
+        hides, makes_up = found.verdict != REPRODUCED, found.verdict in (REPRODUCED, PARTLY)
+        if values.never and (weight == 0 or (hides if weight > 0 else makes_up)):
+            unsafe.append(f"{name} did not get there in {values.never} runs")
+    if not unsafe:
+        return found
+    return replace(found, verdict=UNDECIDED, needed=None, missed=False, too_short=", ".join(unsafe))
