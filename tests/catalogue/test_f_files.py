@@ -32,9 +32,9 @@ from fedcohort.core.errors import (
     UnknownName,
 )
 from fedcohort.core.files import file_name
-from fedcohort.report.encode import to_json
-from fedcohort.report.markup import plain_table
-from fedcohort.report.sheets import harmless
+from fedcohort.report.show.encode import to_json
+from fedcohort.report.show.markup import plain_table
+from fedcohort.report.show.sheets import harmless
 from fedcohort.simulation import Quadratic, simulate
 from helpers.catalogue import case, federation, refuses, selector
 

@@ -14,7 +14,7 @@ from fedcohort import Comparison
 from fedcohort.cli import demo, main, reproduce
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.recipes import Recipe
-from fedcohort.report.live import Watch
+from fedcohort.report.show.live import Watch
 from fedcohort.schemes import schemes
 from helpers.bibtex import check
 

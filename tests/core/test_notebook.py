@@ -12,8 +12,8 @@ from fedcohort import theory
 from fedcohort.core import notebook
 from fedcohort.designs import Everyone
 from fedcohort.learning import Quadratic
-from fedcohort.report import figures
-from fedcohort.report.drawing import Drawing
+from fedcohort.report.draw import curves as figures
+from fedcohort.report.draw.drawing import Drawing
 
 NASTY = "<script>alert('x')</script>&\""
 

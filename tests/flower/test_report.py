@@ -15,7 +15,8 @@ import pytest
 
 import fedcohort
 from fedcohort import Comparison, Trace, simulate
-from fedcohort.report import combined, facts, page, prose
+from fedcohort.report import combined, facts
+from fedcohort.report.show import page, prose
 from fedcohort.server import Redraw
 from fedcohort.server.history import is_running
 from fedcohort.simulation import LocalWork, Random, Softmax

@@ -16,8 +16,12 @@ from fedcohort.cli import app
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadCheckpoint, BadInput
 from fedcohort.core.files import exclusive
-from fedcohort.report import combined, facts, figures, figures_answers, measures, page, prose
-from fedcohort.report.combine import parts
+from fedcohort.report import combined, facts
+from fedcohort.report.draw import answers as figures_answers
+from fedcohort.report.draw import curves as figures
+from fedcohort.report.facts import measures
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.show import page, prose
 from fedcohort.schemes.uniform import Uniform
 from fedcohort.server.history import LOCK, History
 from fedcohort.simulation import Quadratic

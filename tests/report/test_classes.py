@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison
-from fedcohort.report import facts, figures_classes, page
+from fedcohort.report import facts
+from fedcohort.report.draw import classes as figures_classes
+from fedcohort.report.show import page
 
 
 @pytest.fixture

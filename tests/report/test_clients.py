@@ -3,7 +3,7 @@ import pytest
 
 from fedcohort import Comparison
 from fedcohort.maths.inequality import gini
-from fedcohort.report import clients
+from fedcohort.report.facts import clients
 
 
 def test_participation_counts_rounds(make):

@@ -3,8 +3,8 @@ import pytest
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
-from fedcohort.report.clusters import clusters
-from fedcohort.report.figures_clusters import cluster_figures
+from fedcohort.report.draw.clusters import cluster_figures
+from fedcohort.report.facts.clusters import clusters
 
 
 @pytest.fixture

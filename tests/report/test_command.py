@@ -7,9 +7,10 @@ from typer.testing import CliRunner
 from fedcohort import Comparison
 from fedcohort.cli import app
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
-from fedcohort.report import combined, facts, page, prose
-from fedcohort.report.combine import RUNS, parts
-from fedcohort.report.pairs import pairwise
+from fedcohort.report import combined, facts
+from fedcohort.report.facts.combine import RUNS, parts
+from fedcohort.report.facts.pairs import pairwise
+from fedcohort.report.show import page, prose
 
 
 def save(comparison, folder: Path) -> Path:

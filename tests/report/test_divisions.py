@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.report import (
-    clients,
-    facts,
-    figures_divisions,
-    page,
-    prose,
-    scoreboard,
-    sheets,
-    weights,
-)
+from fedcohort.report import facts
+from fedcohort.report.draw import divisions as figures_divisions
+from fedcohort.report.facts import clients, weights
+from fedcohort.report.show import page, prose, scoreboard, sheets
 
 
 def on(comparison: Comparison, levels: dict[str, float], partitions: int, easier: float = 0.05):

@@ -5,9 +5,12 @@ import pytest
 
 from fedcohort import Comparison, report
 from fedcohort.core.errors import BadParameter, UnknownName
-from fedcohort.report import facts, figures, figures_clients, page
-from fedcohort.report.measures import ACCURACY
-from fedcohort.report.pairs import pairwise
+from fedcohort.report import facts
+from fedcohort.report.draw import clients as figures_clients
+from fedcohort.report.draw import curves as figures
+from fedcohort.report.facts.measures import ACCURACY
+from fedcohort.report.facts.pairs import pairwise
+from fedcohort.report.show import page
 
 
 def level(comparison, by_label):

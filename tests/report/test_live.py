@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fedcohort import compare, report
 from fedcohort.learning import Quadratic
-from fedcohort.report.live import Watch, progress_of
+from fedcohort.report.show.live import Watch, progress_of
 from fedcohort.simulation.progress import ProgressFile, RunProgress, read_progress
 
 

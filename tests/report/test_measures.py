@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import UnknownName
-from fedcohort.report.measures import (
+from fedcohort.report.facts.measures import (
     ACCURACY,
     TRAIN_LOSS,
     best,

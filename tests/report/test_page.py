@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from fedcohort import report
-from fedcohort.report import page
-from fedcohort.report.drawing import is_shown
-from fedcohort.report.figures import progress
+from fedcohort.report.draw.curves import progress
+from fedcohort.report.draw.drawing import is_shown
+from fedcohort.report.show import page
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -128,7 +128,8 @@ def test_under_every_setting_every_scheme_has_one_curve(make):
 
 
 def test_figures_are_valid_for_plotly(make):
-    from fedcohort.report import figures, figures_clients
+    from fedcohort.report.draw import clients as figures_clients
+    from fedcohort.report.draw import curves as figures
 
     comparison = make(HOSTILE)
     drawings = [

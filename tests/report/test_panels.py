@@ -10,8 +10,9 @@ import pytest
 from fedcohort import Comparison, compare
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.learning import Quadratic
-from fedcohort.report import page, panels
+from fedcohort.report import panels
 from fedcohort.report.panels import PANELS
+from fedcohort.report.show import page
 
 OWN = '''
 """How many there are."""

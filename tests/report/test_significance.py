@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedcohort.core.errors import BadInput
-from fedcohort.report import significance
-from fedcohort.report.significance import holm, paired, sign_flip_p, smallest_p
+from fedcohort.report.facts import significance
+from fedcohort.report.facts.significance import holm, paired, sign_flip_p, smallest_p
 
 WHOLE = st.lists(st.integers(-20, 20), min_size=1, max_size=8)
 

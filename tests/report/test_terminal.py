@@ -3,7 +3,8 @@ import io
 from rich.console import Console
 
 from fedcohort import report
-from fedcohort.report import facts, prose
+from fedcohort.report import facts
+from fedcohort.report.show import prose
 
 
 def printed(comparison, terminal, width=120):

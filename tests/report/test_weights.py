@@ -3,8 +3,8 @@ import pytest
 
 from fedcohort import scheme, simulate
 from fedcohort.learning import Quadratic
-from fedcohort.report import weights
-from fedcohort.report.from_trace import federation_of, law_of
+from fedcohort.report.facts import weights
+from fedcohort.report.facts.from_trace import federation_of, law_of
 from fedcohort.simulation import Comparison
 from fedcohort.theory.moments import moments
 

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort import LocalWork, compare, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
-from fedcohort.report.combine import APART, combined
+from fedcohort.report.facts.combine import APART, combined
 from fedcohort.server import Adam
 from fedcohort.simulation import Arm, Comparison, Quadratic
 from fedcohort.simulation.arms import arm, labelled

@@ -21,7 +21,7 @@ from fedcohort.core import store
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 from fedcohort.maths.scores import f1_by_class, macro_f1, worst_share
-from fedcohort.report.sheets import sheets as all_sheets
+from fedcohort.report.show.sheets import sheets as all_sheets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype(np.float32)

@@ -19,8 +19,8 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, canonical_ids, importance_of
 from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
-from fedcohort.report.format import counted
-from fedcohort.report.table import fit_table
+from fedcohort.report.show.format import counted
+from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 from fedcohort.theory.advice import KNOWN, Advice, SchemeFacts

@@ -16,8 +16,8 @@ from fedcohort import theory
 from fedcohort.cli.tables import read_importance, read_sizes
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, importance_of
-from fedcohort.report.format import counted
-from fedcohort.report.table import fit_table
+from fedcohort.report.show.format import counted
+from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.theory import Price
 

@@ -21,8 +21,8 @@ from fedcohort.cli.running import check_options, command_line
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.spec import pieces
-from fedcohort.report.table import fit_table
-from fedcohort.report.terminal import PIPED
+from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.terminal import PIPED
 from fedcohort.simulation.trials import BY, Tuning
 from fedcohort.simulation.tuning import FIRST_SEED, LAST, SHARE, search
 

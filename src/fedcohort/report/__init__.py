@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from fedcohort.report.live import Watch
+    from fedcohort.report.show.live import Watch
     from fedcohort.simulation import Comparison
 
 __all__ = [
@@ -41,7 +41,7 @@ def print_summary(
     comparison: Comparison, target: float | None = None, console: Console | None = None
 ) -> None:
     """Print the summary: a table in a terminal, plain text when piped."""
-    from fedcohort.report import terminal
+    from fedcohort.report.show import terminal
 
     terminal.print_summary(comparison, target, console)
 
@@ -50,7 +50,7 @@ def write(
     comparison: Comparison, path: str | os.PathLike[str], target: float | None = None
 ) -> Path:
     """Write the page: one HTML file that needs no server, no network and nothing beside it."""
-    from fedcohort.report import page
+    from fedcohort.report.show import page
 
     return page.write(comparison, path, target)
 
@@ -59,7 +59,7 @@ def write_csv(
     comparison: Comparison, folder: str | os.PathLike[str], target: float | None = None
 ) -> list[Path]:
     """Write all tables as CSV."""
-    from fedcohort.report import sheets
+    from fedcohort.report.show import sheets
 
     return sheets.write_csv(comparison, folder, target)
 
@@ -73,7 +73,7 @@ def write_pictures(
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
     """Draw pictures for papers, as wide as a column (in inches)."""
-    from fedcohort.report import matplotlib_figures
+    from fedcohort.report.draw import pictures as matplotlib_figures
 
     return matplotlib_figures.write_pictures(
         comparison, folder, target, width=width, formats=formats
@@ -82,7 +82,7 @@ def write_pictures(
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
     """Several comparisons as one."""
-    from fedcohort.report import combine
+    from fedcohort.report.facts import combine
 
     return combine.combined(comparisons)
 
@@ -94,8 +94,8 @@ def watch(
     console: Console | None = None,
     partitions: int = 1,
 ) -> Watch:
-    """A live view of a running comparison; see `fedcohort.report.live.Watch`."""
-    from fedcohort.report.live import Watch
+    """A live view of a running comparison; see `fedcohort.report.show.live.Watch`."""
+    from fedcohort.report.show.live import Watch
 
     if console is None:
         return Watch(labels, seeds, rounds, partitions=partitions)
@@ -104,13 +104,13 @@ def watch(
 
 def to_tensorboard(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all runs for TensorBoard."""
-    from fedcohort.report import trackers
+    from fedcohort.report.show import trackers
 
     return trackers.to_tensorboard(comparison, folder)
 
 
 def to_mlflow(comparison: Comparison, uri: str, experiment: str = "fedcohort") -> list[str]:
     """Log all runs to MLflow."""
-    from fedcohort.report import trackers
+    from fedcohort.report.show import trackers
 
     return trackers.to_mlflow(comparison, uri, experiment)

@@ -17,8 +17,8 @@ import numpy as np
 
 from fedcohort.core.types import Floats
 from fedcohort.maths.curves import rolling
-from fedcohort.report.matplotlib_figures import COLUMN, DASHES, LOOK
-from fedcohort.report.styles import LIGHT, style
+from fedcohort.report.draw.pictures import COLUMN, DASHES, LOOK
+from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.reproduction.estimate import Estimate
 from fedcohort.reproduction.measures import Measure, curve, word
 from fedcohort.reproduction.recipe import Recipe

@@ -9,14 +9,14 @@ from html import escape
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from fedcohort.core.parameters import Checked
-from fedcohort.report.combine import on_one_division
-from fedcohort.report.drawing import Drawing
-from fedcohort.report.markup import plain_table
+from fedcohort.report.draw.drawing import Drawing
+from fedcohort.report.facts.combine import on_one_division
+from fedcohort.report.show.markup import plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fedcohort.report.scoreboard import Tested
+    from fedcohort.report.show.scoreboard import Tested
     from fedcohort.simulation import Comparison
 
 Content: TypeAlias = tuple[str | Drawing | tuple[Drawing, ...], ...]
@@ -29,7 +29,7 @@ class Shown:
 
     comparison: Comparison
     tables: Sequence[pd.DataFrame]
-    """The summary of every problem, see `fedcohort.report.combine.parts`."""
+    """The summary of every problem, see `fedcohort.report.facts.combine.parts`."""
     target: float | None
     tested: Tested
     """Every scheme against every other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import figures_classes
+from fedcohort.report.draw import classes
 from fedcohort.report.panels.base import Content, Panel, Shown
 
 
@@ -18,4 +18,4 @@ class Classes(Panel):
     place: ClassVar[float] = 55
 
     def content(self, shown: Shown) -> Content:
-        return figures_classes.f1(shown.comparison)
+        return classes.f1(shown.comparison)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import figures_clients
+from fedcohort.report.draw import clients
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
@@ -19,5 +19,5 @@ class Participation(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        pair = figures_clients.histogram(c), figures_clients.lorenz(c)
-        return (*which_division(c), figures_clients.heat(c), pair)
+        pair = clients.histogram(c), clients.lorenz(c)
+        return (*which_division(c), clients.heat(c), pair)

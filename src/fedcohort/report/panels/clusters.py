@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import figures_clusters
+from fedcohort.report.draw import clusters
 from fedcohort.report.panels.base import Content, Panel, Shown
 
 
@@ -18,4 +18,4 @@ class Clusters(Panel):
     place: ClassVar[float] = 90
 
     def content(self, shown: Shown) -> Content:
-        return (figures_clusters.cluster_figures(shown.comparison),)
+        return (clusters.cluster_figures(shown.comparison),)

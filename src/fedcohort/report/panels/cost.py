@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fedcohort.report import facts, figures
-from fedcohort.report.format import byte_count
-from fedcohort.report.measures import measured
+from fedcohort.report import facts
+from fedcohort.report.draw import curves
+from fedcohort.report.facts.measures import measured
 from fedcohort.report.panels.base import Content, Panel, Shown, box
+from fedcohort.report.show.format import byte_count
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -24,7 +25,7 @@ class Costs(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        level = [figures.cost(c)] if measured(c)[0].among(c.traces) else []
+        level = [curves.cost(c)] if measured(c)[0].among(c.traces) else []
         return (*level, _ledger(c), _disclosures(c))
 
 

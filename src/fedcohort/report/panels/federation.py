@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import figures_clients
+from fedcohort.report.draw import clients
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
@@ -19,4 +19,4 @@ class Clients(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        return (*which_division(c), *figures_clients.federations(c))
+        return (*which_division(c), *clients.federations(c))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
-from fedcohort.report import prose
-from fedcohort.report.combine import parts
-from fedcohort.report.markup import card
+from fedcohort.report.facts.combine import parts
 from fedcohort.report.panels.base import Content, Panel, Shown
-from fedcohort.report.scoreboard import scoreboard
+from fedcohort.report.show import prose
+from fedcohort.report.show.markup import card
+from fedcohort.report.show.scoreboard import scoreboard
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -7,7 +7,7 @@ from html import escape
 from typing import ClassVar
 
 from fedcohort.report import facts
-from fedcohort.report.combine import RUNS, is_carried
+from fedcohort.report.facts.combine import RUNS, is_carried
 from fedcohort.report.panels.base import Content, Panel, Shown, box
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import figures_time
+from fedcohort.report.draw import time
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
@@ -19,5 +19,5 @@ class Time(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        takes = figures_time.latencies(c)
-        return (*figures_time.progress_in_time(c), *(which_division(c) if takes else ()), *takes)
+        takes = time.latencies(c)
+        return (*time.progress_in_time(c), *(which_division(c) if takes else ()), *takes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report import clients, figures_clients
+from fedcohort.report.draw.clients import losses
+from fedcohort.report.facts import clients
 from fedcohort.report.panels.base import Content, Panel, Shown, box, which_division
 
 
@@ -27,4 +28,4 @@ class WorstClients(Panel):
             "Losses of the last model on the clients' own data, mean over seeds.",
             table.rename(columns={"rounds": "rounds taken part in"}),
         )
-        return (*which_division(comparison), figures_clients.losses(comparison), last)
+        return (*which_division(comparison), losses(comparison), last)

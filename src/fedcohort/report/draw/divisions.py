@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
-from fedcohort.report.combine import parts
-from fedcohort.report.drawing import Drawing, Trace, meta, name_of
-from fedcohort.report.measures import Measure, measured
-from fedcohort.report.styles import LIGHT, style
+from fedcohort.report.draw.drawing import Drawing, Trace, meta, name_of
+from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.measures import Measure, measured
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Array, Floats
-from fedcohort.report import clients
-from fedcohort.report.combine import parts
-from fedcohort.report.downsample import bucket_edges, means
-from fedcohort.report.drawing import Drawing, Switch, Trace, line, meta, name_of
-from fedcohort.report.measures import choosing, numbered
+from fedcohort.report.draw.drawing import Drawing, Switch, Trace, line, meta, name_of
+from fedcohort.report.facts import clients
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.downsample import bucket_edges, means
+from fedcohort.report.facts.measures import choosing, numbered
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedcohort.core.errors import MissingExtra
 from fedcohort.report.facts import in_words, spent_bytes
-from fedcohort.report.measures import MEASURES
+from fedcohort.report.facts.measures import MEASURES
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedcohort.report import facts
-from fedcohort.report.drawing import Drawing, line
+from fedcohort.report.draw.drawing import Drawing, line
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fedcohort.core.errors import UnknownName
-from fedcohort.report.combine import in_common, parts
-from fedcohort.report.measures import Measure, final, measured, stacked
-from fedcohort.report.significance import Paired, holm, paired
+from fedcohort.report.facts.combine import in_common, parts
+from fedcohort.report.facts.measures import Measure, final, measured, stacked
+from fedcohort.report.facts.significance import Paired, holm, paired
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedcohort.core import notebook
-from fedcohort.report.format import NOTHING, duration
+from fedcohort.report.show.format import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:

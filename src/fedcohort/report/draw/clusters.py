@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.core.types import Array
-from fedcohort.report.clusters import Clusters, clusters
-from fedcohort.report.drawing import Drawing, Trace, meta
-from fedcohort.report.figures_clients import scheme_switch
-from fedcohort.report.styles import LIGHT, MARKERS
+from fedcohort.report.draw.clients import scheme_switch
+from fedcohort.report.draw.drawing import Drawing, Trace, meta
+from fedcohort.report.draw.styles import LIGHT, MARKERS
+from fedcohort.report.facts.clusters import Clusters, clusters
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

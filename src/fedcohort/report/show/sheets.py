@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fedcohort.core.files import file_name
-from fedcohort.report import clients, facts, weights
-from fedcohort.report.measures import LINES, measured
-from fedcohort.report.pairs import pairwise
+from fedcohort.report import facts
+from fedcohort.report.facts import clients, weights
+from fedcohort.report.facts.measures import LINES, measured
+from fedcohort.report.facts.pairs import pairwise
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

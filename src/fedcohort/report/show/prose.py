@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.report.combine import DIFFER, is_carried
 from fedcohort.report.facts import answers, clocked, target_of
-from fedcohort.report.format import amount, byte_count, counted, duration, p_is, p_value
-from fedcohort.report.measures import Measure, measured
-from fedcohort.report.significance import LEVEL, smallest_p
+from fedcohort.report.facts.combine import DIFFER, is_carried
+from fedcohort.report.facts.measures import Measure, measured
+from fedcohort.report.facts.significance import LEVEL, smallest_p
+from fedcohort.report.show.format import amount, byte_count, counted, duration, p_is, p_value
 from fedcohort.simulation.comparison import SHORTER, STATE
 from fedcohort.simulation.runfolder import VALIDATION
 

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.maths.curves import window
-from fedcohort.report import clients, facts, weights
-from fedcohort.report.combine import is_carried
-from fedcohort.report.drawing import Drawing, Switch, Trace, band, line, meta, name_of
-from fedcohort.report.measures import (
+from fedcohort.report import facts
+from fedcohort.report.draw.drawing import Drawing, Switch, Trace, band, line, meta, name_of
+from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.facts import clients, weights
+from fedcohort.report.facts.combine import is_carried
+from fedcohort.report.facts.measures import (
     ACCURACY,
     LINES,
     TEST_LOSS,
@@ -22,7 +24,6 @@ from fedcohort.report.measures import (
     numbered,
     stacked,
 )
-from fedcohort.report.styles import LIGHT, style
 from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from fedcohort.core import notebook
 from fedcohort.core.types import Array, Floats
-from fedcohort.report.downsample import envelope, keep_extremes
-from fedcohort.report.styles import LIGHT, style
+from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.facts.downsample import envelope, keep_extremes
 
 if TYPE_CHECKING:
     import pandas as pd

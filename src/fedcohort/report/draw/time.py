@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedcohort.report import facts
-from fedcohort.report.drawing import Drawing, Switch, line, name_of
-from fedcohort.report.figures import SMOOTH_OR_RAW, every
-from fedcohort.report.measures import measured, numbered
+from fedcohort.report.draw.curves import SMOOTH_OR_RAW, every
+from fedcohort.report.draw.drawing import Drawing, Switch, line, name_of
+from fedcohort.report.facts.measures import measured, numbered
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

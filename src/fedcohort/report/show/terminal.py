@@ -9,11 +9,11 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from fedcohort.report.combine import is_carried, parts
 from fedcohort.report.facts import clocked, summary, target_of
-from fedcohort.report.format import amount, byte_count, duration, p_value, ratio
-from fedcohort.report.measures import MEASURED_HERE, measured
-from fedcohort.report.prose import (
+from fedcohort.report.facts.combine import is_carried, parts
+from fedcohort.report.facts.measures import MEASURED_HERE, measured
+from fedcohort.report.show.format import amount, byte_count, duration, p_value, ratio
+from fedcohort.report.show.prose import (
     apart,
     beside,
     chance,
@@ -23,7 +23,7 @@ from fedcohort.report.prose import (
     lacking,
     validated,
 )
-from fedcohort.report.table import fit_table
+from fedcohort.report.show.table import fit_table
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -1,11 +1,8 @@
-"""Traces -> tables. Nothing here draws; everything that draws reads these tables.
-
-The terminal, the page, the pictures for papers and the CSV files show the same facts.
-"""
+"""Which scheme got how far: one row per scheme, the best first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +10,8 @@ import pandas as pd
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats
-from fedcohort.report.combine import APART, RUNS, in_common, on_one_division, parts
-from fedcohort.report.from_trace import scheme_of
-from fedcohort.report.measures import (
+from fedcohort.report.facts.combine import in_common, parts
+from fedcohort.report.facts.measures import (
     ACCURACY,
     MEASURED_HERE,
     Columns,
@@ -23,12 +19,12 @@ from fedcohort.report.measures import (
     best,
     by_scheme,
     choosing,
-    drawn,
     final,
     measured,
     stacked,
 )
-from fedcohort.report.pairs import pairwise
+from fedcohort.report.facts.pairs import pairwise
+from fedcohort.report.facts.spent import spent_bytes, spent_seconds, spent_time
 from fedcohort.simulation.runfolder import CROSSING
 from fedcohort.trace import CROSSINGS, SUSTAINED
 
@@ -154,31 +150,6 @@ def _scheme_row(
     }
 
 
-def f1_by_class(comparison: Comparison) -> pd.DataFrame:
-    """F1 of every class, of the last models: one row per scheme and class.
-
-    Mean, standard deviation, and the lowest and highest of the seeds.
-
-    Empty where it is not known.
-    """
-
-    def table(traces: Sequence[Trace]) -> Columns | None:
-        scores = [trace.f1 for trace in traces if len(trace.f1)]
-        if not scores:
-            return None
-        spread = np.std(scores, axis=0, ddof=1) if len(scores) > 1 else np.nan
-        return {
-            "class": np.arange(len(scores[0])),
-            "f1": np.mean(scores, axis=0),
-            "sd": spread,
-            "lowest": np.min(scores, axis=0),
-            "highest": np.max(scores, axis=0),
-        }
-
-    columns = ("class", "f1", "sd", "lowest", "highest")
-    return by_scheme(comparison, table, columns, comparison.labels)
-
-
 def _fairness(traces: Sequence[Trace]) -> dict[str, float]:
     """Jain and Gini of the participation, and how many never took part; NaN if nobody did."""
     if not any(len(trace.cohort_clients) for trace in traces):
@@ -230,32 +201,6 @@ def _median_at(totals: Sequence[Floats], reached: Sequence[int | None]) -> float
     )
 
 
-def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.DataFrame:
-    """One row per scheme and evaluated round: mean, spread and extremes over the seeds.
-
-    Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes``, ``seconds`` of
-    the machine that ran it and ``time`` by the virtual clock are what was spent until then, mean
-    over seeds; evaluation is not counted.
-    """
-
-    def table(traces: Sequence[Trace]) -> Columns:
-        rounds, raw = stacked(traces, measure)
-        shown = drawn(raw, line, measure)
-        spent = rounds.astype(int) - 1
-        return {
-            "round": rounds.astype(int),
-            "mean": shown.mean(axis=0),
-            "sd": shown.std(axis=0, ddof=1) if len(traces) > 1 else 0.0,
-            "lowest": shown.min(axis=0),
-            "highest": shown.max(axis=0),
-            "bytes": np.mean([spent_bytes(trace)[spent] for trace in traces], axis=0),
-            "seconds": np.mean([spent_seconds(trace)[spent] for trace in traces], axis=0),
-            "time": np.mean([spent_time(trace)[spent] for trace in traces], axis=0),
-        }
-
-    return by_scheme(comparison, table, labels=comparison.labels)
-
-
 def by_division(comparison: Comparison) -> pd.DataFrame:
     """One row per scheme and division: the level reached, mean and spread over seeds."""
     measure = measured(comparison)[0]
@@ -272,151 +217,26 @@ def by_division(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["scheme", "division", "seeds", "mean", "sd"])
 
 
-def spent_bytes(trace: Trace) -> Floats:
-    """(T,) bytes in both directions until each round."""
-    return np.cumsum((trace.bytes_down + trace.bytes_up).astype(np.float64))
+def f1_by_class(comparison: Comparison) -> pd.DataFrame:
+    """F1 of every class, of the last models: one row per scheme and class.
 
+    Mean, standard deviation, and the lowest and highest of the seeds.
 
-def spent_seconds(trace: Trace) -> Floats:
-    """(T,) seconds of choosing and training until each round, of whoever ran it."""
-    return np.cumsum(trace.seconds[:, :2].sum(axis=1))
-
-
-def spent_time(trace: Trace) -> Floats:
-    """(T,) simulated seconds until each round; NaN where no virtual clock ran."""
-    return np.cumsum(trace.time)
-
-
-def clocked(comparison: Comparison) -> bool:
-    """Whether a virtual clock ran in any of the runs."""
-    return any(trace.clocked for trace in comparison.traces)
-
-
-def latencies(comparison: Comparison) -> pd.DataFrame:
-    """How long clients take, as the server measured it: one row per scheme, purpose and client.
-
-    Means over seeds on the first partition; empty where nothing was measured.
+    Empty where it is not known.
     """
-    one = on_one_division(comparison)
 
     def table(traces: Sequence[Trace]) -> Columns | None:
-        purposes = list(dict.fromkeys(name for trace in traces for name in trace.latencies))
-        if not purposes:
+        scores = [trace.f1 for trace in traces if len(trace.f1)]
+        if not scores:
             return None
-        n = len(traces[0].importance)
-        rows = []
-        for purpose in purposes:
-            seen = np.stack([t.latencies.get(purpose, np.full(n, np.nan)) for t in traces])
-            known = np.isfinite(seen)
-            mean = np.where(known, seen, 0.0).sum(axis=0) / np.maximum(1, known.sum(axis=0))
-            rows.append(np.where(known.any(axis=0), mean, np.nan))
+        spread = np.std(scores, axis=0, ddof=1) if len(scores) > 1 else np.nan
         return {
-            "purpose": np.repeat(purposes, n),
-            "client": np.tile(np.arange(n), len(purposes)),
-            "seconds": np.concatenate(rows),
+            "class": np.arange(len(scores[0])),
+            "f1": np.mean(scores, axis=0),
+            "sd": spread,
+            "lowest": np.min(scores, axis=0),
+            "highest": np.max(scores, axis=0),
         }
 
-    found = by_scheme(one, table, ("purpose", "client", "seconds"))
-    return found.dropna(subset=["seconds"]).reset_index(drop=True)
-
-
-def ledger(comparison: Comparison) -> pd.DataFrame:
-    """What every scheme cost and disclosed, one row per purpose, means over seeds."""
-    rows = []
-    for label in comparison.labels:
-        traces = comparison.of(label)
-        purposes = dict.fromkeys(row["purpose"] for trace in traces for row in trace.ledger)
-        for purpose in purposes:
-            booked = [row for trace in traces for row in trace.ledger if row["purpose"] == purpose]
-            spent = [row["epsilon"] for row in booked if row.get("epsilon") is not None]
-            counts = {
-                name: sum(row[name] for row in booked) / len(traces)
-                for name in ("messages", "bytes_down", "bytes_up")
-            }
-            says = {"discloses": booked[0]["discloses"], "epsilon": max(spent, default=np.nan)}
-            rows.append({"scheme": label, "purpose": purpose, **counts, **says})
-    columns = ["scheme", "purpose", "messages", "bytes_down", "bytes_up", "discloses", "epsilon"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def disclosures(comparison: Comparison) -> pd.DataFrame:
-    """What the server learns of every client, scheme by scheme, as the scheme declared it.
-
-    ``epsilon`` is what a private answer spends over the whole run; NaN: nothing is promised.
-    """
-    rows = []
-    for label in comparison.labels:
-        trace = comparison.of(label)[0]
-        scheme = None if trace.disclosures else scheme_of(trace)  # older traces do not say it
-        told = trace.disclosures if scheme is None else scheme.disclosures(trace.rounds)
-        rows += [(label, *each) for each in told]
-    columns = ["scheme", "what", "when", "discloses", "epsilon"]
-    return pd.DataFrame(rows, columns=columns).astype({"epsilon": float})
-
-
-def answers(comparison: Comparison) -> pd.DataFrame:
-    """Who was invited, who answered, what was rejected and why: one row per scheme and round.
-
-    Means over seeds; empty where everybody always answered. ``rejected`` counts reports, and
-    there is a column of its own for every reason.
-    """
-    reasons = list(dict.fromkeys(name for trace in comparison.traces for name in trace.faults))
-
-    def table(traces: Sequence[Trace]) -> Columns:
-        length = min(trace.rounds for trace in traces)
-
-        def mean(get: Callable[[Trace], Any]) -> Floats:
-            return np.asarray(np.mean([get(trace)[:length] for trace in traces], axis=0))
-
-        def rejected(reason: str) -> Floats:
-            return mean(lambda trace: trace.faults.get(reason, 0 * trace.filled))
-
-        return {
-            "round": np.arange(1, length + 1),
-            "invited": mean(lambda trace: trace.invited),
-            "counted": mean(lambda trace: trace.distinct),
-            "answered": mean(lambda trace: trace.filled),
-            "void": mean(lambda trace: trace.void),
-            "rejected": mean(lambda trace: sum(trace.faults.values(), 0 * trace.filled)),
-            **{reason: rejected(reason) for reason in reasons},
-        }
-
-    out = by_scheme(comparison, table)
-    usual = (out["answered"] == 1) & (out["void"] == 0) & (out["rejected"] == 0)
-    return out[:0] if usual.all() else out
-
-
-_OF_RUNS = {"seed", "run_seed", "partition", "label"}
-
-
-def settings(comparison: Comparison) -> pd.DataFrame:
-    """Everything that decided the runs, one row per setting; what differs, by scheme."""
-    told = comparison.settings
-    kept = {key: value for key, value in told.items() if key not in {"schemes", RUNS, APART}}
-    rows = [("comparison", key, value) for key, value in kept.items()]
-    for run, own in told.get(RUNS, {}).items():
-        rows += [(run, key, value) for key, value in own.items()]
-    firsts = {label: dict(comparison.of(label)[0].settings) for label in comparison.labels}
-    common = {
-        key: value
-        for key, value in next(iter(firsts.values())).items()
-        if key not in _OF_RUNS and all(f.get(key) == value for f in firsts.values())
-    }
-    rows += [("every run", key, value) for key, value in common.items() if key not in kept]
-    for label, facts in firsts.items():
-        own = {k: v for k, v in facts.items() if k not in common and k not in _OF_RUNS}
-        rows += [(label, key, value) for key, value in own.items()]
-    return pd.DataFrame(
-        [(where, key, in_words(value)) for where, key, value in rows],
-        columns=["of", "setting", "value"],
-    )
-
-
-def in_words(value: Any) -> str:
-    """A setting as text, nested ones in one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {in_words(inner)}" for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        shown = ", ".join(in_words(inner) for inner in value[:40])
-        return shown + (f", … ({len(value)} in all)" if len(value) > 40 else "")
-    return str(value)
+    columns = ("class", "f1", "sd", "lowest", "highest")
+    return by_scheme(comparison, table, columns, comparison.labels)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
-from fedcohort.report.drawing import Drawing, Switch
-from fedcohort.report.prose import Card
-from fedcohort.report.styles import style
+from fedcohort.report.draw.drawing import Drawing, Switch
+from fedcohort.report.draw.styles import style
+from fedcohort.report.show.prose import Card
 
 FEW = 4
 """Up to so many options stand side by side; more go into a list."""

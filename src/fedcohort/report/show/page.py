@@ -18,15 +18,16 @@ import pandas as pd
 
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.report import facts, prose
-from fedcohort.report.combine import is_carried, parts
-from fedcohort.report.drawing import Drawing
-from fedcohort.report.encode import to_json
-from fedcohort.report.format import counted
-from fedcohort.report.markup import figure
+from fedcohort.report import facts
+from fedcohort.report.draw.drawing import Drawing
+from fedcohort.report.draw.styles import DARK, LIGHT
+from fedcohort.report.facts.combine import is_carried, parts
 from fedcohort.report.panels import PANELS, Content, Panel, Shown
-from fedcohort.report.scoreboard import Tested, pairs
-from fedcohort.report.styles import DARK, LIGHT
+from fedcohort.report.show import prose
+from fedcohort.report.show.encode import to_json
+from fedcohort.report.show.format import counted
+from fedcohort.report.show.markup import figure
+from fedcohort.report.show.scoreboard import Tested, pairs
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -74,7 +75,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
 
 
 def _file(name: str) -> str:
-    return (files("fedcohort.report") / "templates" / name).read_text(encoding="utf-8")
+    return (files("fedcohort.report.show") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(*scripts: str) -> str:

@@ -15,9 +15,10 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatt
 
 from fedcohort.core.files import file_name
 from fedcohort.maths.curves import rolling, window
-from fedcohort.report import clients, facts
-from fedcohort.report.measures import LINES, Measure, choosing, measured, numbered
-from fedcohort.report.styles import LIGHT, style
+from fedcohort.report import facts
+from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.facts import clients
+from fedcohort.report.facts.measures import LINES, Measure, choosing, measured, numbered
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

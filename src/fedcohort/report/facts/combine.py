@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
-from fedcohort.report.measures import choosing
+from fedcohort.report.facts.measures import choosing
 from fedcohort.simulation.arms import OWN
 from fedcohort.simulation.comparison import SHORTER, STATE
 from fedcohort.simulation.runfolder import CROSSING, FINGERPRINT, MAY_DIFFER, PARTITIONS

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
-from fedcohort.report.downsample import bucket_edges
-from fedcohort.report.drawing import Drawing, line, meta, name_of
-from fedcohort.report.figures import SMOOTH_OR_RAW, every, over_rounds, round_axis
-from fedcohort.report.figures_clients import scheme_switch
-from fedcohort.report.measures import ACCURACY, choosing, drawn, numbered
+from fedcohort.report.draw.clients import scheme_switch
+from fedcohort.report.draw.curves import SMOOTH_OR_RAW, every, over_rounds, round_axis
+from fedcohort.report.draw.drawing import Drawing, line, meta, name_of
+from fedcohort.report.facts.downsample import bucket_edges
+from fedcohort.report.facts.measures import ACCURACY, choosing, drawn, numbered
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
-from fedcohort.report.combine import on_one_division
-from fedcohort.report.downsample import bucket_edges
-from fedcohort.report.measures import Columns, by_scheme
+from fedcohort.report.facts.combine import on_one_division
+from fedcohort.report.facts.downsample import bucket_edges
+from fedcohort.report.facts.measures import Columns, by_scheme
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

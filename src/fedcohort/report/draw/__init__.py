@@ -1,0 +1,1 @@
+"""Tables -> figures: for the page (`Drawing`), and for papers (`pictures`)."""
