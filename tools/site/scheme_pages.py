@@ -9,7 +9,7 @@ from typing import Any
 from fedcohort.core.discovery import summary
 from fedcohort.core.parameters import constraints
 from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.report.format import byte_count
+from fedcohort.report.show.format import byte_count
 from fedcohort.schemes import SCHEMES, find
 from measured import (
     COMMAND,
