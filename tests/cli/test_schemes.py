@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from fedcohort.cli import schemes as command
+from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.schemes import schemes
 
 
@@ -35,3 +36,29 @@ def test_items_of_a_list_begin_anew():
     assert (
         command.reflowed("1. one two\n   three\n2. four", 9) == "1. one\n   two\n   three\n2. four"
     )
+
+
+def test_one_scheme_shows_what_it_tells_and_whether_it_can_be_hidden() -> None:
+    row = command.describe(schemes()["pow-d"])
+    assert "loss (when asked): the loss of the model on local data" in row["discloses"]
+    assert row["secure_aggregation"].startswith("partly: updates are hidden, but the loss")
+    out = Console(file=io.StringIO(), width=100)
+    command._print_one(row, out)
+    assert "loss (when asked)" in out.file.getvalue()
+    assert "secure agg." in out.file.getvalue()
+
+
+def test_schemes_are_filtered_by_what_they_are() -> None:
+    everyone = list(schemes())
+    unbiased = command._filtered(everyone, True, False, None)
+    assert "md" in unbiased
+    assert "pow-d" not in unbiased
+    hidden = command._filtered(everyone, False, True, None)
+    assert "pivotal" in hidden  # it asks nothing unless its settings say so
+    assert "optimal" not in hidden
+    assert {"pow-d", "cpow-d"} & set(command._filtered(everyone, False, False, "loss"))
+    assert "pow-d" not in command._filtered(everyone, False, False, "nothing")
+    with pytest.raises(UnknownName, match="Did you mean 'loss'"):
+        command._filtered(everyone, False, False, "los")
+    with pytest.raises(BadInput, match="No scheme is like that"):
+        command._filtered(["pow-d"], True, False, None)

@@ -31,7 +31,7 @@ from fedcohort.maths.draws import distinct
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
-from fedcohort.theory.advice import SchemeFacts, _declared, _never
+from fedcohort.theory.advice import SchemeFacts, _never, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen
@@ -304,7 +304,7 @@ class Asking(Scheme):
 def test_secure_aggregation_follows_from_the_signals():
     def says(*asks):
         cls = type("Some", (Asking,), {"asks": frozenset(asks), "name": "some"})
-        return _declared(cls(), 10)["secure_aggregation"]
+        return declared(cls(), 10)["secure_aggregation"]
 
     summed = Signal("sum", "only a sum", lambda client: 1, secrecy="summed")
     assert says() == "yes"

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
@@ -16,13 +17,14 @@ from rich.text import Text
 
 from fedcohort.core.citation import Citation, bibliography
 from fedcohort.core.discovery import summary
-from fedcohort.core.errors import FedcohortError
+from fedcohort.core.errors import BadInput, FedcohortError, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import constraints
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
+from fedcohort.theory.advice import secure_of, sorted_signals
 from fedcohort.theory.price import law
 
 PIPED = 1_000
@@ -37,19 +39,34 @@ def schemes(
             "--bibtex", help="Print BibTeX instead; without names also of the algorithms."
         ),
     ] = False,
+    unbiased: Annotated[
+        bool, typer.Option("--unbiased", help="Only those that are unbiased.")
+    ] = False,
+    secure_aggregation: Annotated[
+        bool, typer.Option("--secure-aggregation", help="Only those that it hides wholly.")
+    ] = False,
+    asks: Annotated[
+        str | None, typer.Option(help="Only those that ask or listen to this; 'nothing' for none.")
+    ] = None,
     hardened: Annotated[
         bool, typer.Option("--hardened", help="What still holds with --hardened, as in `compare`.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List every scheme: what it claims, asks and takes."""
+    """List every scheme: what it claims, asks, tells and takes."""
+    wanted = None
+    if unbiased or secure_aggregation or asks:
+        wanted = _filtered(names or list(SCHEMES), unbiased, secure_aggregation, asks)
+        names = names and wanted
     if bibtex and not as_json:
-        print(bibliography({name: find(name).paper for name in names} if names else cited()))
+        chosen = names if wanted is None else wanted
+        print(bibliography({name: find(name).paper for name in chosen} if chosen else cited()))
         return
     if not (names or cite or as_json):
-        _print_all(HARDENED if hardened else ())
+        _print_all(HARDENED if hardened else (), wanted)
         return
-    rows = [describe(find(name), HARDENED if hardened else ()) for name in names or SCHEMES]
+    listed = wanted if wanted is not None else names or SCHEMES
+    rows = [describe(find(name), HARDENED if hardened else ()) for name in listed]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:
@@ -58,6 +75,25 @@ def schemes(
     else:
         for row in rows:
             _print_one(row, _console())
+
+
+def _filtered(names: Iterable[str], unbiased: bool, secure: bool, asks: str | None) -> list[str]:
+    """The names of the schemes that are as wanted."""
+    if asks not in (None, "nothing"):
+        known = {s.name for name in SCHEMES for s in find(name).asks | find(name).listens}
+        if asks not in known:
+            raise UnknownName("signal", str(asks), sorted({*known, "nothing"}))
+    out = []
+    for name in names:
+        scheme = _usual(find(name))
+        heard = {signal.name for signal in scheme.asks | scheme.listens}
+        fits = not unbiased or Claim.UNBIASED in scheme.claims
+        fits = fits and (not secure or secure_of(scheme) == "yes")
+        if fits and (asks is None or (asks in heard if asks != "nothing" else not heard)):
+            out.append(name)
+    if not out:
+        raise BadInput("No scheme is like that; leave out one of the options.")
+    return out
 
 
 def cited() -> dict[str, Citation]:
@@ -95,11 +131,29 @@ def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str
             }
             for field in fields(cls)  # type: ignore[arg-type]
         },
+        "discloses": _discloses(cls),
+        "secure_aggregation": secure_of(_usual(cls)),
         "privacy": _privacy(cls),
         "paper": str(cls.paper),
         "bibtex": cls.paper.bibtex(),
         "text": text,
     }
+
+
+def _usual(cls: type[Scheme[Any]]) -> Scheme[Any] | type[Scheme[Any]]:
+    """A scheme with its default settings; the class itself, where one has no default."""
+    try:
+        return cls()
+    except (FedcohortError, TypeError):
+        return cls
+
+
+def _discloses(cls: type[Scheme[Any]]) -> list[str]:
+    """What the server learns of a client in a run of a hundred rounds, with default settings."""
+    scheme = _usual(cls)
+    if isinstance(scheme, Scheme):
+        return [str(each) for each in scheme.disclosures(100)]
+    return [signal.discloses for signal in sorted_signals(cls.asks | cls.listens)]
 
 
 def _privacy(cls: type[Scheme[Any]]) -> str:
@@ -115,9 +169,10 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=PIPED)  # a pipe has no width
 
 
-def _print_all(behind: tuple[Guard, ...]) -> None:
+def _print_all(behind: tuple[Guard, ...], wanted: list[str] | None = None) -> None:
     """A line each, from the source: a list need not wait for what schemes compute with."""
     console, listed = _console(), SCHEMES.listed()
+    listed = {name: part for name, part in listed.items() if wanted is None or name in wanted}
     widest = max(map(len, listed))
     given_up = any(Claim.UNBIASED in guard.withdraws for guard in behind)
     yes = "withdrawn" if given_up else "yes"
@@ -128,7 +183,7 @@ def _print_all(behind: tuple[Guard, ...]) -> None:
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
-    more = "What one asks and takes: fedcohort schemes NAME. Papers: --cite or --bibtex."
+    more = "What one asks, tells and takes: fedcohort schemes NAME. Papers: --cite or --bibtex."
     console.print(f"\n{more}", highlight=False)
 
 
@@ -146,6 +201,9 @@ def _print_one(row: dict[str, Any], console: Console) -> None:
         facts.add_row("" if number else "parameters", Text(known))
     if not row["parameters"]:
         facts.add_row("parameters", "none")
+    for number, told in enumerate(row["discloses"] or ["nothing of single clients"]):
+        facts.add_row("" if number else "discloses", Text(told))
+    facts.add_row("secure agg.", Text(row["secure_aggregation"]))
     facts.add_row("privacy", Text(row["privacy"]))
     facts.add_row("paper", Text(row["paper"]))
     console.print(facts)

@@ -26,25 +26,25 @@ class Sizes(NamedTuple):
 
 def read_sizes(path: Path) -> Sizes:
     """One column of sizes, or two columns ``id,size``; a header line is recognised."""
-    _exists(path)
+    exists(path)
     quick = _quick_column(path)
     if quick is not None:
         return Sizes(quick, None)
     sizes: list[int] = []
     lines_of: dict[str, int] = {}
     width = 0
-    for line, cells in _rows(path):
+    for line, cells in rows_of(path):
         if width == 0:
             width = len(cells)
             if width > 2:
                 raise BadInput(
                     f"{path}, line {line}: one column of sizes or two (id,size); got {width}."
                 )
-            if not _is_number(cells[-1]) and _looks_like_header(cells):
+            if not is_number(cells[-1]) and _looks_like_header(cells):
                 continue
         if len(cells) != width:
             raise BadInput(f"{path}, line {line}: {width} columns as in line 1; got {len(cells)}.")
-        sizes.append(_size(cells[-1], path, line))
+        sizes.append(whole(cells[-1], path, line))
         if width == 2:
             name = cells[0]
             if name in lines_of:
@@ -63,7 +63,7 @@ def read_histograms(path: Path, ids: tuple[str, ...] | None, n: int) -> Array:
     The order is that of the sizes file; a first column is taken as ids where the sizes have
     ids and all of them appear.
     """
-    counts = _by_client(path, ids, "histograms", _size)
+    counts = _by_client(path, ids, "histograms", whole)
     if len(counts) != n:
         raise BadInput(f"{path} must have one line per client ({n}); it has {len(counts)}.")
     return counts
@@ -93,9 +93,9 @@ def _by_client(
     read: Callable[[str, Path, int], float],
 ) -> Array:
     """One row of numbers per client, in the order of the ids where lines begin with them."""
-    _exists(path)
-    rows = list(_rows(path))
-    if rows and not _is_number(rows[0][1][-1]):
+    exists(path)
+    rows = list(rows_of(path))
+    if rows and not is_number(rows[0][1][-1]):
         rows = rows[1:]
     if not rows:
         raise BadInput(f"{path} has no {what}; it must have one line per client.")
@@ -116,7 +116,7 @@ def _by_client(
 
 def read_updates(path: Path) -> Floats:
     """(n, d) from an ``.npy`` file, in the order of the sizes file."""
-    _exists(path)
+    exists(path)
     try:
         values = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError):  # what numpy says of it is of no help
@@ -126,9 +126,16 @@ def read_updates(path: Path) -> Floats:
     return values.astype(np.float64)
 
 
-def _exists(path: Path) -> None:
+def exists(path: Path) -> None:
+    """Refuse a path that is no file."""
     if not path.is_file():
         raise DataNotFound(f"There is no file {path}.")
+
+
+def width_of(path: Path) -> int:
+    """How many columns the first line has."""
+    exists(path)
+    return len(next(rows_of(path), (1, []))[1])
 
 
 def _quick_column(path: Path) -> Ints | None:
@@ -151,7 +158,7 @@ def _quick_column(path: Path) -> Ints | None:
     return values
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def rows_of(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of the lines that are not empty; comma, semicolon or tab between cells."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -169,7 +176,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise BadInput(f"{path} must be a CSV file; {error}.") from None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a cell is one."""
     try:
         float(text)
     except ValueError:
@@ -181,12 +189,13 @@ def _looks_like_header(cells: list[str]) -> bool:
     return all(cell.replace("_", "").replace(" ", "").isalpha() for cell in cells if cell)
 
 
-def _size(text: str, path: Path, line: int) -> int:
+def whole(text: str, path: Path, line: int) -> int:
+    """A cell as a number of samples."""
     must = f"{path}, line {line}: a size must be a whole number from 0 to 10^15"
     try:
         value = int(text)
     except ValueError:
-        if not _is_number(text) or not float(text).is_integer():
+        if not is_number(text) or not float(text).is_integer():
             raise BadInput(f"{must}; got {text[:40]!r}.") from None
         value = int(float(text))
     if not 0 <= value <= LARGEST:
@@ -195,7 +204,7 @@ def _size(text: str, path: Path, line: int) -> int:
 
 
 def _number(text: str, path: Path, line: int) -> float:
-    if not _is_number(text) or not 0 <= float(text) < np.inf:
+    if not is_number(text) or not 0 <= float(text) < np.inf:
         raise BadInput(
             f"{path}, line {line}: an importance must be a number of at least 0; got {text[:40]!r}."
         )

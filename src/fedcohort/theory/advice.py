@@ -21,9 +21,11 @@ from fedcohort.core.types import Floats
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
+from fedcohort.theory.plain_words import in_three_sentences
 from fedcohort.theory.price import price
 from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
+from fedcohort.theory.which_m import WhichM, which_m
 
 LEARNING_LIMIT = 3_000
 """With more clients, schemes that ask or listen are described but their law is not computed."""
@@ -58,8 +60,9 @@ class SchemeFacts:
         rehearsed round where the law is not known.
     never_mean, never_worst
         Chance that a client is never seen in all rounds, on average and for the worst-off.
-    bytes_per_round
-        Both directions, everything: questions, models, updates.
+    bytes_per_round, bytes_total
+        Both directions, everything: questions, models, updates; in all rounds together, with what
+        is asked once before the first.
     discloses
         What the server learns of single clients.
     secure_aggregation
@@ -87,6 +90,7 @@ class SchemeFacts:
     never_mean: float | None = None
     never_worst: float | None = None
     bytes_per_round: float | None = None
+    bytes_total: float | None = None
     discloses: tuple[str, ...] = ()
     secure_aggregation: str = ""
     needs: str = "nothing"
@@ -119,6 +123,12 @@ class Advice:
     sweep: Sweep
     cannot_know: tuple[str, ...]
     left_out: int = 0
+    which_m: WhichM | None = None
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """Three sentences for people who own data: what it does, what it costs, what it tells."""
+        return in_three_sentences(self)
 
     def row(self, name: str) -> SchemeFacts:
         """The facts of one scheme."""
@@ -126,7 +136,7 @@ class Advice:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "plain": self.plain}
 
     def __repr__(self) -> str:
         use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"
@@ -152,7 +162,7 @@ class Advice:
 
     def __str__(self) -> str:
         head = f"Use {self.recommended}." if self.recommended else "No scheme can be recommended."
-        return "\n".join([head, *self.reasons])
+        return "\n".join([head, *self.plain, *self.reasons])
 
 
 def advise(
@@ -169,6 +179,7 @@ def advise(
     sweep: Iterable[int] | None = None,
     noise: float | None = None,
     delta: float = 1e-5,
+    only: Iterable[str] | None = None,
 ) -> Advice:
     """Compare every scheme on a federation before any training, and recommend one.
 
@@ -205,6 +216,8 @@ def advise(
         Other values of m to look at; by default halves and doubles of m.
     noise, delta
         With a noise multiplier, what each scheme costs in privacy: see `theory.price`.
+    only
+        Names of the schemes to compare; all by default.
 
     >>> advice = advise([50] * 100, m=10)
     >>> advice.recommended
@@ -218,7 +231,10 @@ def advise(
     own = checked_settings(settings or {}, m)
     spread = float(heterogeneity)
     judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation, noise, delta)
-    rows = [judge.facts(name, m) for name in dict.fromkeys([*SCHEMES, *own])]
+    wanted = [*SCHEMES, *own] if only is None else list(only)
+    for name in wanted:
+        find(name)  # an unknown name is told with what it may have meant
+    rows = [judge.facts(name, m) for name in dict.fromkeys(wanted)]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
     sum_squares = float(fed.importance @ fed.importance)
@@ -235,6 +251,7 @@ def advise(
         others,
         cannot_know(rows, judge),
         len(fed) - len(fed.present),
+        which_m(judge, best.name, m) if best else None,
     )
 
 
@@ -281,7 +298,7 @@ class Judge:
         row = SchemeFacts(name, name, "not applicable")
         try:
             scheme = self.build(name, m)
-            row = replace(row, scheme=str(scheme), **_declared(scheme, self.rounds))
+            row = replace(row, scheme=str(scheme), **declared(scheme, self.rounds))
             design = self.law(scheme)
         except NotKnownError as missing:
             row = replace(row, status="unknown", note=f"Its law depends on {missing}.")
@@ -328,6 +345,14 @@ class Judge:
         if self.known.updates is not None:
             return np.asarray(self.known.updates, dtype=np.float64)
         return self.known.label_shares
+
+    @property
+    def strength(self) -> float:
+        """The squared length of what the aggregate estimates, in the unit of the score."""
+        p, x = self.federation.importance, self._vectors
+        if x is None:
+            return 1.0 + self.heterogeneity * float(p @ p)
+        return float(np.sum((p @ x) ** 2))
 
     def _stated(self, design: Design, row: SchemeFacts) -> SchemeFacts:
         """The row, with how its score is known."""
@@ -392,7 +417,10 @@ class Judge:
         known = self.known.label_histograms
         classes = CLASSES if known is None else known.shape[1]
         total = bytes_of(found.round, trained, self.model_bytes, classes)
-        return replace(row, bytes_per_round=total)
+        once = bytes_of(found.start, 0.0, self.model_bytes, classes)
+        if total is None or once is None:
+            return row
+        return replace(row, bytes_per_round=total, bytes_total=once + self.rounds * total)
 
     def why_unknown(self, scheme: Scheme[Any]) -> str:
         """Why a scheme has no law here, in a sentence."""
@@ -412,20 +440,24 @@ def sorted_signals(signals: Iterable[Any]) -> list[Any]:
     return sorted(signals, key=lambda signal: str(signal.name))
 
 
-def _declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
-    """What follows from the signals that a scheme declares."""
+def secure_of(scheme: Scheme[Any] | type[Scheme[Any]]) -> str:
+    """Whether a scheme works with secure aggregation: yes, partly or no, and why."""
     signals = sorted_signals(scheme.asks | scheme.listens)
     shown = [s.discloses for s in signals if s.secrecy == "shown"]
     own = [s.name for s in signals if s.secrecy == "update"]
     if own:
-        secure = f"no: the server must see single clients' {', '.join(own)}"
-    elif shown:
-        secure = f"partly: updates are hidden, but {'; '.join(shown)} stays visible"
-    else:
-        secure = "yes"
+        return f"no: the server must see single clients' {', '.join(own)}"
+    if shown:
+        return f"partly: updates are hidden, but {'; '.join(shown)} stays visible"
+    return "yes"
+
+
+def declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
+    """What follows from the signals that a scheme declares."""
+    signals = sorted_signals(scheme.asks | scheme.listens)
     return {
         "discloses": tuple(str(disclosure) for disclosure in scheme.disclosures(rounds)),
-        "secure_aggregation": secure,
+        "secure_aggregation": secure_of(scheme),
         "needs": ", ".join(s.name for s in signals) or "nothing",
     }
 

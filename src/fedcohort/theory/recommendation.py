@@ -94,11 +94,7 @@ def swept(
             name for name in names if name in closed_forms(max(2, n), 1, max(sum_squares, 1 / n))
         ]
         note = "With so many clients only schemes with a closed form are swept."
-        table = {
-            name: tuple(_closed(judge, name, n, v, sum_squares) for v in values) for name in names
-        }
-    else:
-        table = {name: tuple(judge.score_at(name, value) for value in values) for name in names}
+    table = {name: tuple(closed_score(judge, name, value) for value in values) for name in names}
     best = tuple(_least(names, [table[name][k] for name in names]) for k in range(len(values)))
     return Sweep(tuple(values), table, best, note)
 
@@ -115,6 +111,12 @@ def _least(names: Sequence[str], scores: Sequence[float | None]) -> str | None:
 def _halves_and_doubles(m: int, n: int) -> list[int]:
     around = [m // 4, m // 2, 2 * m, 4 * m]
     return [value for value in around if 1 <= value <= n]
+
+
+def closed_score(judge: Judge, name: str, m: int) -> float | None:
+    """The score of a scheme at some m: of its law or, of very many clients, by a formula."""
+    n, p = len(judge.federation.present), judge.federation.importance
+    return _closed(judge, name, n, m, float(p @ p)) if n > SWEEP_LIMIT else judge.score_at(name, m)
 
 
 def _closed(judge: Judge, name: str, n: int, m: int, sum_squares: float) -> float | None:

@@ -59,12 +59,12 @@ def page(comparison: Comparison, target: float | None = None) -> str:
     tables = [facts.summary(part, target) for _, part in parts(comparison)]
     sections = _sections(Shown(comparison, tables, target, tested))
     drawings = [drawing for section in sections for drawing in section.drawings]
-    plotly, script = get_plotlyjs(), _file("page.js")
-    return Template(_file("page.html")).substitute(
-        policy=_policy(plotly, script),
+    plotly, script = get_plotlyjs(), template("page.js")
+    return Template(template("page.html")).substitute(
+        policy=policy(plotly, script),
         version=escape(__version__),
         title=escape(_title(comparison)),
-        css=_css(),
+        css=css(),
         what="<br>".join(escape(line) for line in _what(comparison)),
         links="".join(section.link for section in sections),
         sections="\n".join(section.html() for section in sections),
@@ -74,11 +74,12 @@ def page(comparison: Comparison, target: float | None = None) -> str:
     )
 
 
-def _file(name: str) -> str:
+def template(name: str) -> str:
+    """A file of the templates."""
     return (files("fedcohort.report.show") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _policy(*scripts: str) -> str:
+def policy(*scripts: str) -> str:
     """Only these very scripts run, nothing is fetched, nothing is sent."""
     allowed = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts)
     return (
@@ -91,12 +92,14 @@ def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def _css() -> str:
+def css() -> str:
+    """The look of our pages, by day and by night."""
+
     def variables(palette: Sequence[str]) -> str:
         return " ".join(f"--c{i}: {colour};" for i, colour in enumerate(palette))
 
     classes = "\n".join(f".c{i} {{ color: var(--c{i}); }}" for i in range(len(LIGHT)))
-    return Template(_file("page.css")).substitute(
+    return Template(template("page.css")).substitute(
         light=variables(LIGHT), night=f"{NIGHT} {variables(DARK)}", colours=classes
     )
 

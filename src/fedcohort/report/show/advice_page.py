@@ -1,0 +1,215 @@
+"""Advice as one self-contained page, for people who decide and do not compute."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from fedcohort.core.discovery import summary
+from fedcohort.core.federation import Federation
+from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort.report.show.format import NOTHING, byte_count, counted
+from fedcohort.report.show.markup import card
+from fedcohort.report.show.page import css, policy, template
+from fedcohort.report.show.prose import Card
+from fedcohort.schemes import find
+from fedcohort.theory.advice import KNOWN, Advice, SchemeFacts
+from fedcohort.theory.plain_words import PLAIN, about_m, learnt
+from fedcohort.theory.recommendation import eligible
+from fedcohort.theory.which_m import WhichM
+
+USUAL = tuple(PLAIN.values())
+"""What nearly every scheme tells."""
+MOST = 12
+"""Schemes that the table shows; the rest is for `fedcohort advise --json`."""
+
+
+def write(advice: Advice, federation: Federation, path: str | os.PathLike[str]) -> Path:
+    """Write the page of an advice to ``path``; the old file stays until the new is whole."""
+    place = Path(path)
+    text = page(advice, federation)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(place, FOR_ALL_TO_READ) as file:
+        file.write(text.encode())
+    return place
+
+
+def page(advice: Advice, federation: Federation) -> str:
+    """The page of an advice."""
+    from fedcohort import __version__
+
+    use = f"Use {advice.recommended}" if advice.recommended else "No scheme can be recommended"
+    sections = [
+        _section("", f"<h1>{escape(use)}</h1>{_plain(advice)}{_cards(advice)}"),
+        _which_m(advice),
+        _section("The schemes side by side", _schemes(advice)),
+        _section("Your clients", _clients(federation)),
+        _section("What this cannot know", _listed(advice.cannot_know)),
+        _section("Why, in detail", _listed(advice.reasons)),
+    ]
+    return Template(template("advice.html")).substitute(
+        policy=policy(),
+        version=escape(__version__),
+        title=escape(f"{use}: which clients train in a round"),
+        css=css(),
+        what=escape(
+            f"Which clients should train in each round: {counted(advice.n, 'client')}, "
+            f"{advice.m} a round, {counted(advice.rounds, 'round')}."
+        ),
+        sections="\n".join(sections),
+    )
+
+
+def _section(title: str, body: str) -> str:
+    heading = f"<h2>{escape(title)}</h2>" if title else ""
+    return f"<section>{heading}{body}</section>" if body else ""
+
+
+def _listed(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<ul class="lead">{items}</ul>' if items else ""
+
+
+def _plain(advice: Advice) -> str:
+    items = "".join(f"<li>{escape(line)}</li>" for line in advice.plain)
+    if not items:
+        return f'<p class="lead">{escape(" ".join(advice.reasons))}</p>'
+    return f'<ul class="plain">{items}</ul>'
+
+
+def _cards(advice: Advice) -> str:
+    if advice.recommended is None:
+        return ""
+    row, found = advice.row(advice.recommended), advice.which_m
+    cards = []
+    if found is not None and found.recommended is not None:
+        asked = found.recommended == advice.m
+        detail = "as you asked" if asked else f"are enough; you asked about {advice.m:,}"
+        detail = detail if found.recommended <= advice.m else f"would help; asked: {advice.m:,}"
+        cards.append(Card("Clients a round", f"{found.recommended:,}", detail))
+    trainings = (row.expected_distinct or 0.0) * advice.rounds
+    told = f"in {counted(advice.rounds, 'round')} of {advice.m}"
+    cards.append(Card("Trainings by clients", f"{trainings:,.0f}", told))
+    if row.bytes_total is not None:
+        detail = f"{byte_count(row.bytes_per_round or 0.0)} a round, both ways"
+        cards.append(Card("Sent in all", byte_count(row.bytes_total), detail))
+    never, hidden = row.never_worst or 0.0, row.secure_aggregation.split(":")[0].split(";")[0]
+    cards.append(Card("Never takes part", f"{never:.1%}", "chance of the least likely client"))
+    cards.append(Card("Secure aggregation", hidden, "hides single updates in a sum"))
+    return f'<dl class="cards">{"".join(map(card, cards))}</dl>'
+
+
+def _which_m(advice: Advice) -> str:
+    found = advice.which_m
+    if found is None or not about_m(advice):
+        return ""
+    words = "".join(f'<p class="lead">{escape(line)}</p>' for line in about_m(advice))
+    return _section("How many clients a round", f"{words}{_table_of_m(found)}")
+
+
+def _table_of_m(found: WhichM) -> str:
+    most = max(row.rounds for row in found.rows)
+    priced = any(row.bytes_total is not None for row in found.rows)
+    head = ["clients a round", "rounds for the same progress", "", "trainings by clients"]
+    head += ["sent in all"] if priced else []
+    rows = [
+        (
+            row.m == found.recommended,
+            [
+                f"{row.m:,}",
+                f"{row.rounds:,.0f}",
+                _bar(row.rounds / most),
+                NOTHING if row.trainings is None else f"{row.trainings:,.0f}",
+                *([NOTHING if row.bytes_total is None else byte_count(row.bytes_total)] * priced),
+            ],
+        )
+        for row in found.rows
+    ]
+    return _table(head, rows, "The marked line is the recommended one.")
+
+
+def _schemes(advice: Advice) -> str:
+    """Those of the recommended kind, the least luck first."""
+    able = [row for row in advice.rows if eligible(row, advice.m)]
+    chosen = [row for row in advice.rows if row.name == advice.recommended]
+    rows = [*chosen, *(row for row in able if row.name != advice.recommended)][:MOST]
+    if not rows:
+        return ""
+    most = max(row.score or 0.0 for row in rows) or 1.0
+    priced = any(row.bytes_total is not None for row in rows)
+    head = ["scheme", "left to chance", "", *(["sent in all"] * priced), "tells also", "secure"]
+    lines = [(row.name == advice.recommended, _line(row, most, priced)) for row in rows]
+    others = len([row for row in advice.rows if row.status in KNOWN]) - len(rows)
+    unknown = len([row for row in advice.rows if row.status not in KNOWN])
+    legend = {
+        "left to chance": f"{advice.criterion}; less is better, 0 would be everyone in every round",
+        "sent in all": f"both ways together, in {counted(advice.rounds, 'round')}",
+        "tells also": f"what the server learns of single clients beside {', '.join(USUAL)}",
+        "secure": "whether secure aggregation, which hides single updates in a sum, can be used; "
+        "partly: what is told also stays visible",
+    }
+    if not priced:
+        del legend["sent in all"]
+    more = (
+        f"{counted(max(0, others), 'more scheme')} of which the law is known need more clients a "
+        f"round or are biased; of {unknown} the law depends on what is not known here."
+    )
+    terms = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in legend.items())
+    table = _table(head, lines, "Schemes in which each client counts for exactly its share.")
+    return f'{table}<dl class="legend">{terms}</dl><p class="lead">{escape(more)}</p>'
+
+
+def _line(row: SchemeFacts, most: float, priced: bool) -> list[str]:
+    does = summary(inspect.getdoc(find(row.name)) or "")
+    name = f"<strong>{escape(row.name)}</strong><br><small>{escape(does)}</small>"
+    told = "; ".join(each for each in learnt(row) if each not in USUAL) or NOTHING
+    secure = row.secure_aggregation.split(":")[0].split(";")[0]
+    cost = [NOTHING if row.bytes_total is None else byte_count(row.bytes_total)] * priced
+    score = row.score or 0.0
+    chance = [f"{score:.3g}", _bar(score / most)]
+    return [name, *chance, *cost, f"<small>{escape(told)}</small>", escape(secure)]
+
+
+def _bar(share: float) -> str:
+    return f'<span class="bar" style="width:{100 * share:.1f}%"></span>'
+
+
+def _table(head: Sequence[str], rows: Iterable[tuple[bool, Sequence[str]]], caption: str) -> str:
+    """Cells are markup already."""
+    top = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    body = ""
+    for first, cells in rows:
+        kinds = [_kind(cell) for cell in cells]
+        shown = "".join(f"<td{k}>{cell}</td>" for k, cell in zip(kinds, cells, strict=True))
+        body += f"<tr{' class=first' * first}>{shown}</tr>"
+    return (
+        f'<div class="panel wide" role="region" aria-label="{escape(caption)}" tabindex="0">'
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _kind(cell: str) -> str:
+    return ' class="bars"' if "bar" in cell[:20] else "" if "<" in cell else ' class="whole"'
+
+
+def _clients(federation: Federation) -> str:
+    """How unequal they are: the shares of tenths of the clients, from the largest."""
+    p = np.sort(federation.importance[federation.present])[::-1]
+    if len(p) < 2:
+        return ""
+    parts = np.array_split(p, min(10, len(p)))
+    shares = [float(part.sum()) for part in parts]
+    most, done, rows = max(shares), 0, []
+    for part, share in zip(parts, shares, strict=True):
+        which = f"{done + 1}" if len(part) == 1 else f"{done + 1:,} to {done + len(part):,}"
+        rows.append((False, [which, f"{share:.1%}", _bar(share / most)]))
+        done += len(part)
+    head = ["clients, largest first", "share of what counts", ""]
+    return _table(head, rows, f"{counted(len(p), 'client')}; the largest counts {p[0]:.1%}.")

@@ -1,0 +1,129 @@
+"""Advice for people who own data: three sentences without a formula."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedcohort.theory.recommendation import eligible
+from fedcohort.theory.which_m import SAVES
+
+if TYPE_CHECKING:
+    from fedcohort.theory.advice import Advice, SchemeFacts
+
+RARELY = 0.01
+"""Who is never seen with a higher chance than this is worth a word."""
+
+
+def in_three_sentences(advice: Advice) -> tuple[str, ...]:
+    """What the recommended scheme does, what it costs, what the server learns."""
+    if advice.recommended is None:
+        return ()
+    row = advice.row(advice.recommended)
+    learnt, hidden = learns(row), secure(row)
+    return _does(advice, row), _costs(advice, row), f"{learnt}; {hidden}."
+
+
+def _does(advice: Advice, row: SchemeFacts) -> str:
+    clients = row.expected_distinct or 0.0
+    who = f"about {clients:.0f} of the {advice.n:,} clients"
+    if advice.n == 1 or clients >= advice.n * (1 - 1e-9):
+        who = "the only client" if advice.n == 1 else f"all {advice.n:,} clients"
+    others = [each for each in advice.rows if each is not row and eligible(each, advice.m)]
+    best = f"; none of {len(others)} other schemes that do so leaves less to chance"
+    if len(others) == 1:
+        best = "; the one other scheme that does so leaves no less to chance"
+    return (
+        f"Every round it takes {who}, and over the rounds each counts for exactly its share"
+        f"{best if others else ''}."
+    )
+
+
+def _costs(advice: Advice, row: SchemeFacts) -> str:
+    clients = row.expected_distinct or 0.0
+    rounds = "One round means" if advice.rounds == 1 else f"{advice.rounds:,} rounds mean"
+    text = f"{rounds} about {clients * advice.rounds:,.0f} trainings by clients"
+    if row.bytes_total is not None:
+        text += f" and {in_bytes(row.bytes_total)} sent in all, both ways together"
+    worst = row.never_worst or 0.0
+    if worst < RARELY:
+        return f"{text}; every client is all but certain to take part at least once."
+    return f"{text}; the least likely client has a chance of {worst:.0%} never to take part."
+
+
+PLAIN = {
+    "size (beforehand)": "its share of all data",
+    "participation (every round)": "when it takes part",
+    "update (every round)": "its model update",
+}
+"""What nearly every scheme tells, in fewer words."""
+
+
+def learnt(row: SchemeFacts) -> list[str]:
+    """Each thing that the server learns of a client."""
+    told = [line.partition(": ") for line in row.discloses]
+    said = [PLAIN.get(what, text) for what, _, text in told if not text.startswith("nothing")]
+    return list(dict.fromkeys(said))
+
+
+def learns(row: SchemeFacts) -> str:
+    """What the server learns of a client, in words."""
+    told = learnt(row)
+    if not told:
+        return "The server learns nothing of single clients"
+    *first, last = told
+    return f"Of each client the server learns {', '.join(first)}{' and ' if first else ''}{last}"
+
+
+def secure(row: SchemeFacts) -> str:
+    """Whether updates can be hidden in a sum, in words."""
+    answer, _, why = row.secure_aggregation.partition(": ")
+    if answer.startswith("yes"):
+        more = row.secure_aggregation.partition("; ")[2]
+        return f"with secure aggregation it sees sums of updates only{f' ({more})' * bool(more)}"
+    if answer == "partly":
+        shown = why.removeprefix("updates are hidden, but ").removesuffix(" stays visible")
+        return f"secure aggregation can hide the updates, but not {shown}"
+    return f"secure aggregation cannot be used with it: {why}"
+
+
+def about_m(advice: Advice) -> tuple[str, ...]:
+    """How many clients a round, in words."""
+    found = advice.which_m
+    if found is None or found.recommended is None or not any(r.m == advice.m for r in found.rows):
+        return ()
+    best, asked = found.recommended, found.row(advice.m)
+    if best == advice.m:
+        text = f"m = {advice.m} is about right"
+    elif best < advice.m:
+        text = f"Fewer would do: m = {best}"
+    else:
+        text = f"More would help: m = {best}"
+    rows = [asked] if best == advice.m else [found.row(best), asked]
+    said = [f"m = {r.m} needs {r.rounds:,.0f} rounds{_sent(r.bytes_total)}" for r in rows]
+    out = [
+        f"{text}. For the same progress {', '.join(said)}.",
+        f"From m = {best} on returns diminish: twice as many clients would save "
+        f"{found.row(best).saved:.0%} of the rounds (the rule: less than {SAVES:.0%}).",
+    ]
+    if found.if_unlike is not None and found.if_unlike != best:
+        out.append(f"If clients differ ten times as much as assumed, it is m = {found.if_unlike}.")
+    if "label" in advice.criterion:
+        out.append("This looks at labels alone: updates may differ more, and ask for a larger m.")
+    return tuple(out)
+
+
+def _sent(total: float | None) -> str:
+    return "" if total is None else f" and {in_bytes(total)}"
+
+
+def in_bytes(value: float) -> str:
+    """Bytes in decimal units, three digits.
+
+    >>> in_bytes(12), in_bytes(1_500_000)
+    ('12 B', '1.5 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
