@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcohort.cli import main
+from fedcohort.cli import _commands, main
 
 WORDS = [
     *(
@@ -34,17 +34,9 @@ WORDS = [
     *("nan", "inf", "", " ", "--out", "\0", "x" * 300, "9" * 60, "--sizes", "--seed", "--help"),
     *("=", "[", "..", "/", "/dev/null", "--rounds", "--format", "json", "é", "\u202e", "--cite"),
 ]
-COMMANDS = [
-    "schemes",
-    "settings",
-    "check",
-    "advise",
-    "report",
-    "reproduce",
-    "new",
-    "compare",
-    "demo",
-]
+COMMANDS = sorted(_commands())
+LONG = {"attack", "bench", "check", "compare", "demo", "price", "reproduce", "tune"}
+"""They would run for long."""
 
 
 def run(words: list[str]) -> tuple[Any, str]:
@@ -67,8 +59,8 @@ def run(words: list[str]) -> tuple[Any, str]:
 def test_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: list[str]
 ) -> None:
-    if command in ("compare", "demo", "reproduce", "check") and not set(words) & {"", "\0", "--m"}:
-        words = [*words, "--no-such-option"]  # they would run for long
+    if command in LONG and not set(words) & {"", "\0", "--m"}:
+        words = [*words, "--no-such-option"]
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

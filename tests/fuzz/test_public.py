@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 
 import fedcohort
 from fedcohort import Federation, Replies, Selector, scheme, theory
+from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
+from fedcohort.core.registry import Kind
 from fedcohort.harness.trial import Trial
 from fedcohort.privacy import SizeReport, data_rate, estimate_total
 from fedcohort.schemes import SCHEMES
+from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.guards import GUARDS
+from fedcohort.server.optimisers import OPTIMISERS
 
 SCALARS: list[Any] = [
     *(None, True, False, 0, -1, 1, 2, 3, 2.5, math.nan, math.inf, -math.inf, 1e300, 2**63, 10**400),
@@ -84,11 +89,15 @@ def test_a_function(name: str, first: Any, second: Any) -> None:
     one_sentence(lambda: FUNCTIONS[name](first, second))
 
 
-@given(st.sampled_from(sorted(SCHEMES)), st.data())
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
-def test_a_setting(name: str, data: Any) -> None:
-    field = data.draw(st.sampled_from(sorted(SCHEMES[name].__dataclass_fields__) or ["m"]))
-    one_sentence(lambda: scheme(name, **{field: data.draw(scalars)}))
+KINDS: list[Kind[Any]] = [SCHEMES, GUARDS, AGGREGATORS, OPTIMISERS]
+
+
+@given(st.sampled_from([(kind, name) for kind in KINDS for name in sorted(kind)]), st.data())
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+def test_a_setting(part: tuple[Kind[Any], str], data: Any) -> None:
+    kind, name = part
+    field = data.draw(st.sampled_from(sorted(kind[name].__dataclass_fields__) or ["m"]))
+    one_sentence(lambda: kind.build(name, **{field: data.draw(scalars)}))
 
 
 @given(st.text(alphabet="md:m=3,[]()'\"\\ \0é-pow_.", max_size=30))
@@ -100,9 +109,17 @@ def test_a_word(text: str) -> None:
 ODD_ROWS = st.sampled_from([np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -1.0, 1e-320])
 
 
-@given(st.sampled_from(sorted(SCHEMES)), st.lists(ODD_ROWS, min_size=1, max_size=6), st.booleans())
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
-def test_answers_and_replies(name: str, odd: list[float], zero: bool) -> None:
+GUARDED = st.sampled_from([None, True, "losses:report=bit"])
+
+
+@given(
+    st.sampled_from(sorted(SCHEMES)),
+    st.lists(ODD_ROWS, min_size=1, max_size=6),
+    st.booleans(),
+    GUARDED,
+)
+@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+def test_answers_and_replies(name: str, odd: list[float], zero: bool, hardened: Any) -> None:
     """Every scheme, with rows of clients that overflow, fail or lie."""
     known = SCHEMES[name].__dataclass_fields__
     wanted = {"m": 2, "strata": 2, "when_imprecise": "accept"}
@@ -116,7 +133,7 @@ def test_answers_and_replies(name: str, odd: list[float], zero: bool) -> None:
         return np.zeros_like(rows) if zero else rows
 
     def rounds() -> None:
-        chooser = Selector(built, trial.federation, seed=0, ask=spoilt)
+        chooser = Selector(built, trial.federation, seed=0, ask=spoilt, hardened=hardened)
         for _ in range(2):
             cohort = chooser.select()
             assert np.isfinite(cohort.weights.astype(float)).all()
@@ -125,3 +142,27 @@ def test_answers_and_replies(name: str, odd: list[float], zero: bool) -> None:
 
     with np.errstate(all="ignore"):
         one_sentence(rounds)
+
+
+LARGEST = 1e6  # of a number that the gate lets through, as a rule
+SENT = st.lists(
+    st.lists(st.floats(-LARGEST, LARGEST, width=32), min_size=2, max_size=2), min_size=1, max_size=5
+)
+
+
+@given(st.sampled_from(sorted(AGGREGATORS)), SENT, st.floats(0, 1), st.sampled_from("fd"))
+@settings(max_examples=250)
+def test_whatever_passes_the_gate_becomes_a_finite_step(
+    name: str, sent: list[list[float]], weight: float, kind: str
+) -> None:
+    aggregator, rows = AGGREGATORS.build(name), np.array(sent, dtype=kind)
+    n = len(rows)
+    cohort = Cohort.of(np.arange(n), np.append(np.full(n - 1, 1 / n), weight))
+    memory = aggregator.start(np.full(n, 1 / n), 2)
+    for _ in range(2):
+        account = aggregator.add(
+            aggregator.begin(memory, cohort), cohort.clients, cohort.weights, rows
+        )
+        step, memory = aggregator.finish(account, 2)
+        assert step.shape == (2,)
+        assert np.isfinite(step).all()
