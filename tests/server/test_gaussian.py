@@ -121,11 +121,12 @@ def test_what_the_refusal_of_guards_names_goes_with_noise():
         rounds=2,
         work=WORK,
         aggregator="gaussian:seed=0",
-        hardened="size-cap+losses+explore",
+        hardened="size-cap+rate-cap:step=false+losses+explore",
     )
     assert np.isfinite(told.train_loss).all()
     assert [spec.partition(":")[0] for spec in told.settings["hardened"]] == [
         "size-cap",
+        "rate-cap",
         "losses",
         "explore",
     ]

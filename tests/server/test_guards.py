@@ -195,6 +195,21 @@ def test_everybody_may_be_in_every_round_as_long_as_that_is_fair_on_average() ->
     assert missed > 200  # an account that saves nothing bars one or two of them in every round
 
 
+def test_without_the_step_lengths_are_neither_measured_nor_charged() -> None:
+    guard = RateCap(times=2, step=False)
+    assert RateCap.measures
+    assert RateCap().measures
+    assert not guard.measures
+    federation, two = Federation.from_sizes([1] * 10), Cohort.of([1, 2], [0.5, 0.5])
+    law = scheme("md", m=2).law(federation)
+    for by in (law, None):
+        long = Outcome(federation, two, by, two, (), None, np.array([3.0, 1.0]))
+        alike = replace(long, counted=np.ones(2))
+        start = Debts(np.zeros(10))
+        np.testing.assert_array_equal(guard.after(start, long).owed, guard.after(start, alike).owed)
+        assert RateCap(times=2).after(start, long).owed[1] > guard.after(start, long).owed[1]
+
+
 def test_drop_outs_give_nobody_more_than_its_rate() -> None:
     federation = Federation.from_sizes([1] * 10)
     drawn, counted = Cohort.of([1, 2], [0.5, 0.5]), Cohort.of([2], [1.0])

@@ -133,7 +133,7 @@ class Gaussian(Aggregator):
             return (
                 "The aggregator 'gaussian' hides how long single answers are, but hardening by "
                 f"{' and '.join(measuring)} goes by that; it clips answers itself: harden the run "
-                "by others, as in hardened='size-cap+losses+explore'."
+                "by others, as in hardened='size-cap+rate-cap:step=false+losses+explore'."
             )
         return ""
 

@@ -49,7 +49,7 @@ def guards(hardened: Hardened = None) -> tuple[Guard, ...]:
     >>> guards(True) == HARDENED, guards(False)
     (True, ())
     >>> guards("clip:times=3+rate-cap")
-    (Clip(times=3.0, length=None), RateCap(times=1.75))
+    (Clip(times=3.0, length=None), RateCap(times=1.75, step=True))
     """
     if hardened is None or isinstance(hardened, bool):
         return HARDENED if hardened else ()

@@ -41,13 +41,14 @@ fails by the cap; the bound then does not hold, as it cannot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from fedcohort.core.depending import depending
 from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Real
+from fedcohort.core.parameters import Flag, Real
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Bools, Floats, Ints
@@ -76,12 +77,16 @@ class RateCap(Guard):
     ----------
     times
         How many fair shares of the influence a client may have in the long run.
+    step
+        Whether shares of the step count, for which the server looks at the length of every update.
+        Without them places and weight are bounded, and who takes part tells nothing of updates.
     """
 
     times: Annotated[float, Real(1, open_low=True)] = 1.75
+    step: Annotated[bool, Flag()] = True
 
     name: ClassVar[str] = "rate-cap"
-    measures: ClassVar[bool] = True
+    measures: ClassVar[bool] = depending(True, lambda guard: guard.step)
     withdraws: ClassVar[frozenset[Claim]] = frozenset(
         {
             Claim.UNBIASED,
@@ -115,7 +120,8 @@ class RateCap(Guard):
 
     def after(self, state: Debts, outcome: Outcome) -> Debts:
         paid = self.times * fair(outcome.federation)
-        return Debts(np.maximum(-SAVED * paid, state.owed + charges(outcome) - paid))
+        seen = outcome if self.step else replace(outcome, counted=None)
+        return Debts(np.maximum(-SAVED * paid, state.owed + charges(seen) - paid))
 
 
 def fair(federation: Federation) -> Floats:
