@@ -19,6 +19,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Whole
 from fedcohort.core.streams import key_of
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning.allocator import keep_freed_memory
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.trainer import Trainer
@@ -176,6 +177,7 @@ class Network(Model):
     @contextmanager
     def at_work(self) -> Iterator[Weights]:
         """A module to compute with, in bounded threads; torch's generator is as before after it."""
+        keep_freed_memory()
         kind = torch.device(self.device)
         devices = [kind.index or 0] if kind.type == "cuda" else []
         with _AT_WORK, torch.random.fork_rng(devices=devices):
