@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from flwr.clientapp import ClientApp
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from fedcohort import Problem, compare, data, flower, simulate
+from fedcohort import Problem, compare, data, flower, simulate, tune
 from fedcohort.core.errors import BadInput
 from fedcohort.learning import ClientData, Dense, LearningTask, LocalWork, Softmax, TorchModel
 
@@ -25,6 +26,10 @@ HELD = ClientData.divide(np.eye(4), [0, 1, 0, 1], None, None, [[0, 1], [2, 3]], 
     ("task", "words"),
     [
         (nn.Linear(4, 2), "Got the torch module Linear instead: write LearningTask.*TorchModel"),
+        (nn.Linear, "Got the class Linear instead: write LearningTask.*TorchModel"),
+        (TensorDataset(torch.eye(4)), "Got TensorDataset instead: take its samples as arrays and"),
+        (DataLoader(TensorDataset(torch.eye(4))), "Got DataLoader instead: take its samples as ar"),
+        (ClientApp(), "Got ClientApp instead: Flower runs its own apps, with a .*CohortStrategy"),
         (TorchModel(nn.Linear(4, 2)), "Got TorchModel instead: write LearningTask.model, ClientD"),
         (Dense((4, 2)), "Got Dense instead: write LearningTask"),
         (Softmax, "Got the class Softmax instead: Softmax is a class, so call it"),
@@ -48,6 +53,39 @@ HELD = ClientData.divide(np.eye(4), [0, 1, 0, 1], None, None, [[0, 1], [2, 3]], 
 def test_no_task(call: Callable[[Any], Any], owner: str, task: Any, words: str) -> None:
     with pytest.raises(BadInput, match=f"^The task of {owner} must be a Task. {words}") as told:
         call(task)
+    assert "\n" not in str(told.value)
+
+
+TASK = LearningTask(Dense((4, 2)), HELD)
+MODULE = "^The task of {} must be a Task. Got the {} Linear instead: write LearningTask"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: compare(nn.Linear(4, 2), HELD, ["md"]), MODULE.format("compare", "torch module")),
+        (lambda: compare(nn.Linear(4, 2)), MODULE.format("compare", "torch module")),
+        (lambda: compare(nn.Linear, X, Y, ["md"]), MODULE.format("compare", "class")),
+        (lambda: simulate(nn.Linear(4, 2), HELD, "md"), MODULE.format("simulate", "torch module")),
+        (lambda: tune(nn.Linear(4, 2), HELD, ["md"]), MODULE.format("tune", "torch module")),
+        (
+            lambda: compare(TASK, ["md"], 10),
+            r"^Write compare.task, .* rounds=50., .*too many posit",
+        ),
+        (lambda: compare(TASK, ["md"]), r"^Write compare.task, .*Got missing .*'rounds'"),
+        (
+            lambda: simulate(TASK, "md", rounds=1, lr=0.1),
+            r"no 'lr', .* write work=LocalWork.lr=\.\.",
+        ),
+        (lambda: compare(TASK, ["md:m=1"], rounds=1, lr=0.1), "no 'lr', .* work=LocalWork.lr="),
+        (lambda: simulate(TASK, "md", rounds=1, seeds=2), "no 'seeds'; the nearest is 'seed'"),
+        (lambda: simulate(TASK, "md", rounds=1, cheese=2), "There is no 'cheese'"),
+        (lambda: compare(["md"], TASK, rounds=1), "Got LearningTask instead: write the task first"),
+    ],
+)
+def test_a_call_that_does_not_fit(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words) as told:
+        call()
     assert "\n" not in str(told.value)
 
 

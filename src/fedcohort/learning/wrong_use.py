@@ -1,15 +1,22 @@
-"""What to write instead, where a task, a model or data is something else."""
+"""What to write instead, where a task, a model or data is something else, or a call is."""
 
 from __future__ import annotations
 
+import difflib
 import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, brief
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.task import Task
 from fedcohort.learning.work import LocalWork
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _DIVIDE = "ClientData.divide(x, y, x_test, y_test, clients=[rows of each client], classes=...)"
 _MODULE = "torch.nn.modules.module.Module"
 _WRAP = "fedcohort.learning.TorchModel(module, loss)"
@@ -20,8 +27,15 @@ def check_task(task: object, owner: str) -> None:
     if isinstance(task, Task):
         return
     remedy = f"write LearningTask(model, {_DIVIDE}) from fedcohort.learning"
-    if is_module(task):
+    if is_module(task) or is_module(task, of_class=True):
         remedy = f"write LearningTask({_WRAP}, {_DIVIDE})"
+    elif type(task).__module__.split(".")[0] == "flwr":
+        remedy = (
+            "Flower runs its own apps, with a fedcohort.flower.CohortStrategy that chooses; to "
+            f"compare schemes here, write LearningTask({_WRAP}, {_DIVIDE})"
+        )
+    elif any(kind.__module__.startswith("torch.utils.data") for kind in type(task).__mro__):
+        remedy = f"take its samples as arrays and write LearningTask({_WRAP}, {_DIVIDE})"
     elif inspect.isclass(task) and issubclass(task, Task):
         remedy = f"{task.__name__} is a class, so call it with its data"
     elif isinstance(task, Model):
@@ -66,6 +80,39 @@ def check_parts(model: object, data: object) -> None:
         raise BadInput(
             f"The data of LearningTask must be ClientData. Got {_kind(data)} instead: {remedy}."
         )
+
+
+def says_how(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a call that does not fit a function's parameters end in a sentence with its form."""
+
+    def explained(function: Callable[P, R]) -> Callable[P, R]:
+        name, signature = function.__name__, inspect.signature(function)
+
+        @wraps(function)
+        def call(*given: P.args, **named: P.kwargs) -> R:
+            try:
+                signature.bind(*given, **named)
+            except TypeError as error:
+                first = next(iter(given), None)
+                if is_module(first) or is_module(first, of_class=True):
+                    check_task(first, name)
+                strange = [each for each in named if each not in signature.parameters]
+                what = _unknown(strange[0], signature) if strange else f"Got {error}"
+                raise BadInput(f"Write {form}, all else by name. {what}.") from None
+            return function(*given, **named)
+
+        return call
+
+    return explained
+
+
+def _unknown(name: str, signature: inspect.Signature) -> str:
+    """What to write for a setting that there is not."""
+    said = f"There is no {brief(name)!r}"
+    if name in {field.name for field in fields(LocalWork)}:
+        return f"{said}, which is a setting of local work: write work=LocalWork({name}=...)"
+    near = difflib.get_close_matches(name, signature.parameters, n=1)
+    return f"{said}; the nearest is {near[0]!r}" if near else said
 
 
 def is_module(value: object, of_class: bool = False) -> bool:

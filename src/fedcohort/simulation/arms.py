@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
@@ -153,6 +153,11 @@ def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str
         schemes = [schemes]
     if isinstance(schemes, Mapping):
         return {label: arm(which) for label, which in schemes.items()}
+    if not isinstance(schemes, Iterable):
+        raise BadInput(
+            f"The schemes of a comparison must be names or schemes. Got {type(schemes).__name__} "
+            "instead: write the task first, then a list of schemes."
+        )
     built = [arm(which) for which in schemes]
     if not built:
         raise BadInput("A comparison needs at least one scheme; got none.")

@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
-from fedcohort.learning.wrong_use import check_work
+from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
@@ -167,6 +167,7 @@ def _carried(place: Path) -> Comparison:
     return Comparison((trace,), settings, place)
 
 
+@says_how('compare(task, ["md:m=10", "uniform:m=10"], rounds=50)')
 def compare(
     task: Given,
     schemes: Which | Sequence[Which] | Mapping[str, Which],
@@ -303,7 +304,7 @@ def built_options(options: Mapping[str, Any]) -> dict[str, Any]:
     named = {key: given for key, given in options.items() if not (key in timed and given is None)}
     for old, new in PARTS.items():
         if old in named:
-            given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=4)
+            given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=5)
             named[new] = given
     built = {key: build[key](given) if key in build else given for key, given in named.items()}
     behind = guards(built.pop("hardened", None))

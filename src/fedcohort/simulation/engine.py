@@ -22,7 +22,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning import LocalWork, Task
-from fedcohort.learning.wrong_use import check_task, check_work
+from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
@@ -61,6 +61,7 @@ Progress = Callable[[int, float], None]
 """Hears of every evaluation: rounds done, latest accuracy."""
 
 
+@says_how('simulate(task, "md:m=10", rounds=50)')
 def simulate(
     task: Task,
     scheme: Scheme[Any] | str,
@@ -154,8 +155,10 @@ def simulate(
     >>> float(trace.model[0])
     0.75
     """
-    optimiser = successor("simulate", "server", server, "optimiser", optimiser)
-    aggregator = successor("simulate", "estimator", estimator, "aggregator", aggregator)
+    optimiser = successor("simulate", "server", server, "optimiser", optimiser, stacklevel=4)
+    aggregator = successor(
+        "simulate", "estimator", estimator, "aggregator", aggregator, stacklevel=4
+    )
     check_task(task, "simulate")
     check_work(work, "simulate")
     check_rounds("rounds", rounds)

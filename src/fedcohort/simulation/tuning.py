@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.parameters import is_whole
 from fedcohort.learning import Task
-from fedcohort.learning.wrong_use import check_task
+from fedcohort.learning.wrong_use import check_task, says_how
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.comparison import built_options, compare
@@ -40,6 +40,7 @@ OF_COMPARE = {"partitions", "jobs", "ray", "finished", "notes", "settings"}
 """Options that say where and how often runs are made; the others say what a run does."""
 
 
+@says_how('tune(problem, ["md:m=10"], {"lr": [0.01, 0.1]}, rounds=50)')
 def tune(
     problem: Problem | Task,
     schemes: Which | Sequence[Which] | Mapping[str, Which],

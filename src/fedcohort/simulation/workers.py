@@ -114,7 +114,7 @@ class Pool:
             self.told.add((label, line))
             named = text.startswith(self.named[label].name)
             said = text if named else f"{label}: {text}"
-            warnings.warn(said, FedcohortWarning, stacklevel=4)  # where `compare` was called
+            warnings.warn(said, FedcohortWarning, stacklevel=5)  # where `compare` was called
 
 
 def run_seed(seed: int, partition: int) -> int:
