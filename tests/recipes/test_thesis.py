@@ -9,10 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedcohort import Federation, Selector
 from fedcohort.maths.hellinger import rms
 from fedcohort.recipes import Judged, Recipe, Run, Scale, recipe
 from fedcohort.recipes.thesis import _federations, table_4_1
 from fedcohort.recipes.thesis._federations import SETTINGS, Setting
+from fedcohort.recipes.thesis._lowest_loss import LowestLoss
+from fedcohort.schemes.best_loss import BestLoss
+from fedcohort.testing import check_scheme
 
 HERE = Path(os.environ.get("FEDCOHORT_DATA", "-"), "fashion_mnist.npz").is_file()
 NEEDS_DATA = pytest.mark.skipif(
@@ -78,3 +82,19 @@ def test_what_holds_of_table_4_1(tmp_path: Path) -> None:
 def test_the_rounds_are_those_of_the_thesis() -> None:
     cell = recipe("thesis-table-4-3").cells[0]
     assert (cell.rounds, cell.work) == (150, _federations.WORK)
+
+
+def test_the_lowest_loss_is_the_highest_turned_round() -> None:
+    told = {
+        "label_histogram": np.array([[9, 1], [8, 2], [1, 9], [2, 8]]),
+        "loss": np.array([0.1, 0.9, 0.8, 0.7]),
+    }
+    federation = Federation.from_sizes([10] * 4)
+
+    def chosen(scheme: BestLoss) -> list[int]:
+        selector = Selector(scheme, federation, seed=0)
+        return selector.select(ask=lambda ask: told[ask.signal.name][ask.clients]).clients.tolist()
+
+    assert chosen(BestLoss(m=1, d=2, clusters="dbscan")) == [2]
+    assert chosen(LowestLoss(m=1, d=2, clusters="dbscan")) == [0]
+    assert [check for check in check_scheme(LowestLoss(m=2, d=4)) if not check.passed] == []

@@ -29,8 +29,8 @@ FIGURE_3 = Recipe(
             changed="20 rounds instead of 150, 2 federations; one run of every step size.",
             change={"tuned": tuned(METHODS, seeds=1)},
         ),
-        "standard": Scale(partitions=5),
-        "full": Scale(partitions=5),
+        "standard": Scale(partitions=10),
+        "full": Scale(partitions=10),
     },
     claims=(
         alike(EXACT, "centralised", "FedSampling is as good as centralised training"),

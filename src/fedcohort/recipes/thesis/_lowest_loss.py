@@ -1,0 +1,21 @@
+"""The variant of Best-Loss that the thesis names and leaves to future research."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.core import Conversation, Federation
+from fedcohort.core.types import Floats
+from fedcohort.schemes.best_loss import BestLoss
+
+
+@dataclass(frozen=True)
+class LowestLoss(BestLoss):
+    """Best-Loss by losses with their signs changed: the best of the best groups train."""
+
+    name: ClassVar[str] = "lowest-loss"
+
+    def all_losses(self, federation: Federation, negative: bool) -> Conversation[Floats]:
+        losses = yield from super().all_losses(federation, negative)
+        return -losses
