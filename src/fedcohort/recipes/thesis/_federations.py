@@ -12,6 +12,7 @@ from fedcohort.learning import LocalWork
 from fedcohort.reproduction import Cell, Drawn, Results, Scale
 from fedcohort.reproduction.drawing import colour_of
 from fedcohort.simulation import MLP
+from fedcohort.simulation.arms import Which
 from fedcohort.simulation.problem import Problem
 
 DATA = "fashion-mnist"
@@ -79,7 +80,7 @@ MANY, FEW, ALIKE = SETTINGS = (
 )
 
 
-def cell(arms: Mapping[str, str], setting: Setting = MANY, name: str = "") -> Cell:
+def cell(arms: Mapping[str, Which], setting: Setting = MANY, name: str = "") -> Cell:
     """Schemes on one federation, as the thesis trains them; called as the federation is."""
     options = {"evaluate_every": EVERY}
     return Cell(name or str(setting), setting.problem(), arms, ROUNDS, WORK, options)
