@@ -164,6 +164,7 @@ class Along(Panel):
     printed: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     log: bool = False
+    ylabel: str = ""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -178,12 +179,16 @@ class Along(Panel):
             estimates = [Estimate.of(each.numbers, each.unit) for each in found]
             sd = [e.sd if np.isfinite(e.sd) else 0.0 for e in estimates]
             means = [e.mean for e in estimates]
-            axes.errorbar(list(there.values()), means, sd, label=label, capsize=2, marker="o",
-                          color=colour_of(index), ls=dash_of(index))  # fmt: skip
+            places, colour = list(there.values()), colour_of(index)
+            axes.plot(places, means, label=label, marker="o", color=colour, ls=dash_of(index))
+            axes.errorbar(places, means, sd, fmt="none", capsize=2, ecolor=colour)
             _mark(axes, self.printed.get(label), colour_of(index))
-        axes.set(xlabel=self.xlabel, ylabel=word(self.measure), title=self.title)
+        ylabel = self.ylabel or word(self.measure)
+        axes.set(xlabel=self.xlabel, ylabel=ylabel, title=self.title)
         if self.log:
             axes.set_xscale("log")
+            axes.set_xticks(list(there.values()), [f"{x:g}" for x in there.values()])
+            axes.minorticks_off()
         _legend(axes)
 
 

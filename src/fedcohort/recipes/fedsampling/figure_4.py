@@ -45,7 +45,15 @@ FIGURE_4 = Recipe(
             for name in ("FedAvg, uniform", "FedAvg, weighted", "naive")
         ),
     ),
-    panels=(Along(LEVEL, SIGMAS, "sigma of the log-normal sizes", log=True),),
+    panels=(
+        Along(
+            LEVEL,
+            SIGMAS,
+            "sigma of the log-normal sizes",
+            log=True,
+            ylabel="test accuracy, last quarter",
+        ),
+    ),
     shows="Accuracy against sigma of the log-normal sizes: FedSampling and centralised training "
     "are level, the others decline as sigma grows.",
     notes=NOTES,
