@@ -1,13 +1,16 @@
-"""A figure has one legend where one is enough, and it lies over no curve."""
+"""A figure has one legend where one is enough, over no curve, and nothing of it is cut off."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedcohort.reproduction.drawing import PRINTED, _one_legend
+from fedcohort.recipes import recipe
+from fedcohort.report.draw.pictures import COLUMN
+from fedcohort.reproduction.drawing import PRINTED, _one_legend, _say
 
 
 def drawn(*panels: list[str]) -> Any:
@@ -51,3 +54,14 @@ def test_many_long_names_are_not_cut_off() -> None:
 
 def test_nothing_to_name() -> None:
     assert drawn([], []).legends == []
+
+
+def test_words_below_wide_panels_are_not_cut_off() -> None:
+    figure = Figure(figsize=(COLUMN, 5), layout="constrained")
+    bars, words_ = figure.subplots(2, 1)
+    bars.barh([0, 1], [1, 2])
+    bars.set_yticks([0, 1], ["an arm with a long name", "another"])
+    _say(words_, replace(recipe("hcsfed-fig1"), shows="a word " * 40), below=True)
+    FigureCanvasAgg(figure).draw()
+    box = words_.texts[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1

@@ -306,15 +306,19 @@ def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
             _one_legend(figure)
             if words:  # at the right, or below
                 beside = grid[:, -1] if columns > 1 else grid[-1, 0]
-                _say(figure.add_subplot(beside), recipe)
+                _say(figure.add_subplot(beside), recipe, below=columns == 1)
             dated = "CreationDate" if place.suffix == ".pdf" else "Software"
             figure.savefig(place, dpi=200, metadata={dated: None})
     return places
 
 
-def _say(axes: Any, recipe: Recipe) -> None:
-    """What the printed figure shows."""
+def _say(axes: Any, recipe: Recipe, below: bool) -> None:
+    """What the printed figure shows; below others, from the edge of the figure on, or it is cut."""
+    from matplotlib.transforms import blended_transform_factory
+
     axes.axis("off")
     head = f"In the paper ({recipe.where}):" if recipe.where else "In the paper:"
     text = f"{head}\n\n{textwrap.fill(recipe.shows, 50)}".replace("$", r"\$")
-    axes.text(0, 1, text, va="top", fontsize=7, transform=axes.transAxes)
+    edge = blended_transform_factory(axes.figure.transFigure, axes.transAxes)
+    at, transform = (0.02, edge) if below else (0.0, axes.transAxes)
+    axes.text(at, 1, text, va="top", fontsize=7, transform=transform, in_layout=not below)

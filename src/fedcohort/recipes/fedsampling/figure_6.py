@@ -105,9 +105,13 @@ def _moderate(how: str) -> Claim:
 def _draw(how: str, axes: Any, results: Results) -> None:
     for index, M in enumerate(THRESHOLDS):
         found = [results.values(LEVEL, _arm(how, epsilon, M)).numbers for epsilon in EPSILONS]
-        axes.errorbar(EPSILONS, [v.mean() for v in found], [v.std() for v in found], capsize=2,
-                      label=f"M = {M}", color=colour_of(index), ls=dash_of(index))  # fmt: skip
+        means, colour = [v.mean() for v in found], colour_of(index)
+        axes.plot(EPSILONS, means, label=f"M = {M}", color=colour, ls=dash_of(index), marker="o")
+        axes.errorbar(EPSILONS, means, [v.std() for v in found], fmt="none", capsize=2,
+                      ecolor=colour)  # fmt: skip
     axes.set(xscale="log", xlabel="epsilon", ylabel="test accuracy")
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
     axes.legend()
 
 
