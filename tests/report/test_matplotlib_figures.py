@@ -10,7 +10,7 @@ def test_pictures_have_the_width_of_a_column(make, tmp_path):
     labels = ("md", "$x_{", "_hidden", "100 % & more")
     written = report.write_pictures(make(labels), tmp_path / "pictures")
     assert dict(mpl.rcParams) == before
-    assert {path.suffix for path in written} == {".png", ".svg"}
+    assert {path.suffix for path in written} == {".png", ".svg", ".pdf"}
     names = {path.stem for path in written}
     assert names >= {"accuracy-best", "cost", "lorenz", "participation", "label-distance"}
     for path in written:
@@ -50,3 +50,11 @@ def test_axes_are_readable(make, tmp_path, monkeypatch):
         assert drawn["cost"]
         assert not any("$" in label or "{" in label for label in drawn["cost"])
     assert {"1k", "10k"} <= set(drawn["cost"])
+
+
+def test_pictures_are_the_same_files_each_time(make, tmp_path):
+    for name in ("a", "b"):
+        report.write_pictures(make(("md",), rounds=8), tmp_path / name, formats=("pdf",))
+    files = [sorted((tmp_path / name).iterdir()) for name in ("a", "b")]
+    assert [p.read_bytes() for p in files[0]] == [p.read_bytes() for p in files[1]]
+    assert files[0][0].read_bytes()[:4] == b"%PDF"

@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from fedcohort import __version__
 from fedcohort.core.errors import BadInput, FedcohortError, FedcohortWarning, brief, shown
+from fedcohort.core.own_line import own_line
 
 
 def _version(wanted: bool) -> None:
@@ -147,3 +148,17 @@ def main() -> None:
         what = why if error.filename is None else f"'{error.filename}' cannot be used: {why}"
         print(f"Error: {_short(what)}.", file=sys.stderr)
         sys.exit(1)
+    except Exception as error:
+        _show_own_line(error)
+        raise
+
+
+def _show_own_line(error: Exception) -> None:
+    """Of a crash in a file of the user's, the line where it happened: first, then all the rest."""
+    where = own_line(error)
+    if where is None:
+        return
+    notes = " ".join(getattr(error, "__notes__", ()))
+    what = brief(f"{type(error).__name__}: {error}")
+    print(f"Error: {where}: {what}. {notes}".rstrip(), file=sys.stderr)
+    print(f"    {where.text}\n\nThe whole way there:", file=sys.stderr)

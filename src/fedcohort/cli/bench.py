@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
+from rich.text import Text
 
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.cohort import Replies
@@ -27,6 +27,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness import ScriptedClient
+from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 
@@ -144,19 +145,33 @@ def _timed(scheme: Scheme[Any], script: Script, rounds: int) -> dict[str, float]
     return dict(zip(TIMES, found, strict=True))
 
 
-def _print(rows: list[dict[str, Any]], clients: int, m: int) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("scheme", *TIMES, "times uniform", "note"):
-        left = column in {"scheme", "note"}
-        side: Literal["left", "right"] = "left" if left else "right"
-        table.add_column(column, justify=side, overflow="fold", no_wrap=column != "note")
-    for row in rows:
-        ratio = row["times uniform"]
-        shown = "-" if ratio is None else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
-        table.add_row(row["scheme"], *(_milliseconds(row[t]) for t in TIMES), shown, row["note"])
-    console = Console()
+def _print(rows: list[dict[str, Any]], clients: int, m: int, out: Console | None = None) -> None:
+    """The table; why a scheme has no times stands below it, where there is room."""
+    console = out or Console()
+    if not console.is_terminal:
+        console = Console(width=PIPED, file=console.file)  # a pipe has no width
+    columns = {
+        "scheme": [row["scheme"] for row in rows],
+        **{name: [_milliseconds(row[name]) for row in rows] for name in TIMES},
+        "times uniform": [_ratio(row["times uniform"]) for row in rows],
+    }
     console.print(f"{clients:,} clients, {m} a round; milliseconds of processor time\n")
+    table, dropped = fit_table(columns, console, FIRST_TO_GO)
     console.print(table)
+    if dropped:
+        console.print(f"In a wider window, or with --json: {', '.join(dropped)}.")
+    for row in rows:
+        if row["note"]:
+            console.print(Text(f"{row['scheme']}: {row['note']}"))
+
+
+PIPED = 1_000
+FIRST_TO_GO = ("learning", "first choice", "start", "a choice", "times")
+"""Columns in the order in which a narrow window loses them."""
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def _milliseconds(seconds: float | None) -> str:

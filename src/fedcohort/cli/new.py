@@ -5,12 +5,12 @@ from __future__ import annotations
 import keyword
 import re
 import shlex
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.schemes import SCHEMES
 
@@ -18,6 +18,12 @@ from fedcohort.schemes import SCHEMES
 def new(
     name: Annotated[str, typer.Argument(help="Its name, such as my-scheme.")],
     folder: Annotated[Path, typer.Option("--in", help="Where to write the file.")] = Path(),
+    asks: Annotated[
+        str, typer.Option(help=f"What it asks clients: {', '.join(QUESTIONS)} or nothing.")
+    ] = "loss",
+    stateful: Annotated[
+        bool, typer.Option("--stateful", help="Let it remember something from round to round.")
+    ] = False,
 ) -> None:
     """Write a scheme that runs, to be changed into yours."""
     module = name.replace("-", "_")
@@ -28,12 +34,9 @@ def new(
     path = folder / f"{module}.py"
     if path.exists():
         raise BadInput(f"'{path}' exists already; take another name or folder.")
-    template = files("fedcohort.cli").joinpath("new_scheme.txt").read_text(encoding="utf-8")
-    class_name = "".join(word.capitalize() for word in name.split("-"))
+    text = scheme_file(name, asks, stateful)
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        template.replace("NEW-NAME", name).replace("NewName", class_name), encoding="utf-8"
-    )
+    path.write_text(text, encoding="utf-8")
     word = shlex.quote(str(path))
     print(f"Wrote {path}, a scheme that runs. Change it, and:")
     print(f"  fedcohort check {word}            # prove what it claims")

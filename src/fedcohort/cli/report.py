@@ -35,7 +35,10 @@ def report(
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     png: Annotated[
-        Path | None, typer.Option(help="Folder for PNG and SVG pictures, for papers.")
+        Path | None, typer.Option(help="Folder for PNG, SVG and PDF pictures, for papers.")
+    ] = None,
+    latex: Annotated[
+        Path | None, typer.Option(help="File for the table in LaTeX (package booktabs).")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
     tensorboard: Annotated[
@@ -62,6 +65,10 @@ def report(
     said = [f"Report: {page}"]
     if png is not None:
         said.append(f"{len(reports.write_pictures(comparison, png, target))} pictures in {png}")
+    if latex is not None:
+        latex.parent.mkdir(parents=True, exist_ok=True)
+        latex.write_text(reports.to_latex(comparison, target), encoding="utf-8")
+        said.append(f"Table for LaTeX: {latex}")
     if csv is not None:
         said.append(f"{len(reports.write_csv(comparison, csv, target))} tables in {csv}")
     if tensorboard is not None:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "combined",
+    "pairwise",
     "print_summary",
     "summary",
+    "to_latex",
     "to_mlflow",
     "to_tensorboard",
     "watch",
@@ -35,6 +37,20 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     from fedcohort.report import facts
 
     return facts.summary(comparison, target)
+
+
+def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
+    """Every scheme against every other, paired and tested; see `report.facts.pairwise`."""
+    from fedcohort.report import facts
+
+    return facts.pairwise(comparison, references)
+
+
+def to_latex(comparison: Comparison, target: float | None = None) -> str:
+    """The summary as a table for LaTeX (package booktabs)."""
+    from fedcohort.report.show import latex
+
+    return latex.table(comparison, target)
 
 
 def print_summary(
@@ -70,7 +86,7 @@ def write_pictures(
     target: float | None = None,
     *,
     width: float = 3.35,
-    formats: Sequence[str] = ("png", "svg"),
+    formats: Sequence[str] = ("png", "svg", "pdf"),
 ) -> list[Path]:
     """Draw pictures for papers, as wide as a column (in inches)."""
     from fedcohort.report.draw import pictures as matplotlib_figures

@@ -37,6 +37,7 @@ from fedcohort.core.errors import (
     TooImprecise,
 )
 from fedcohort.core.federation import Federation
+from fedcohort.core.own_line import own_line
 from fedcohort.core.parameters import (
     Constraint,
     Flag,
@@ -176,10 +177,17 @@ def run_check(
         except (BadParameter, TooImprecise) as refusal:  # of some federations, but not of all
             silent = silent or f"refused '{case}': {refusal}"
         except Exception as error:  # a crash is a failure like any other
-            kind = "" if isinstance(error, FedcohortError) else f"{type(error).__name__}: "
-            return _failed(name, f"On '{case}': {kind}{error}", begun, stop, error)
+            return _failed(name, f"On '{case}': {_told(error)}", begun, stop, error)
     detail = f"{ran} cases" if ran else silent
     return Result(name, True, detail, time.perf_counter() - begun, applies=ran > 0)
+
+
+def _told(error: Exception) -> str:
+    """What went wrong and, of a crash, where in the user's file."""
+    if isinstance(error, FedcohortError):
+        return str(error)
+    where = own_line(error)
+    return f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")
 
 
 def _failed(

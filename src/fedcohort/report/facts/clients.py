@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.data.heterogeneity import gini, rms_hellinger
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.downsample import bucket_edges
 from fedcohort.report.facts.measures import Columns, by_scheme
@@ -198,3 +199,18 @@ def loss_quantiles(comparison: Comparison, points: int = 101) -> pd.DataFrame:
         return {"clients": grid, "loss": loss} if np.isfinite(loss).all() else None
 
     return by_scheme(comparison, table, ("clients", "loss"))
+
+
+class Unlike(NamedTuple):
+    """How much clients differ: in labels (None: not known) and in size."""
+
+    labels: float | None
+    sizes: float
+
+
+def heterogeneity(comparison: Comparison) -> Unlike:
+    """The RMS Hellinger distance of labels and the Gini of sizes, on the first division."""
+    trace = on_one_division(comparison).traces[0]
+    counts = trace.label_histograms
+    labels = rms_hellinger(counts) if counts.shape[1] and counts.sum() else None
+    return Unlike(labels, gini(trace.sizes if trace.sizes.sum() else trace.importance))

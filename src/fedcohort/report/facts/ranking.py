@@ -76,7 +76,8 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     which one is first was seen in the same runs. What it took to
     reach the target (to stay there, see `Trace.rounds_to`; ``settings["crossing"] = "first"``
     takes the first time) is the median over runs, a run that never got there counting as
-    infinite (so NaN where half of them did not); ``reached`` is how many did.
+    infinite (so NaN where half of them did not); ``reached`` is how many did. ``void`` is how many
+    rounds of a run too few answered in, so that the model stayed.
 
     On several partitions, ``sd_partitions`` is the standard deviation of their means, and
     ``sd_seeds`` that of seeds on the same partition; runs of partitions and seeds that not every
@@ -139,6 +140,7 @@ def _scheme_row(
         "time": float(np.mean([total[-1] for total in times])),
         "bytes": float(np.mean([total[-1] for total in weight])),
         "messages": float(np.mean([trace.messages.sum() for trace in traces])),
+        "void": float(np.mean([trace.void.sum() for trace in traces])),
         **_fairness(traces),
         "worst_loss": float(np.mean([trace.client_losses.max() for trace in traces])),
         "initial_loss": float(np.mean([trace.initial[0] for trace in traces])),

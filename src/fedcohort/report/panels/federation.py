@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from html import escape
+from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report.draw import clients
+from fedcohort.report.facts.combine import parts
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
+from fedcohort.report.show.prose import unlike
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
 
 
 @dataclass(frozen=True)
@@ -19,4 +25,9 @@ class Clients(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        return (*which_division(c), *clients.federations(c))
+        says = tuple(f'<p class="lead">{escape(line)}</p>' for line in dict.fromkeys(_unlike(c)))
+        return (*which_division(c), *says, *clients.federations(c))
+
+
+def _unlike(comparison: Comparison) -> list[str]:
+    return [f"{name}: {unlike(part)}" if name else unlike(part) for name, part in parts(comparison)]

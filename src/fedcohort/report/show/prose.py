@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report.facts import answers, clocked, target_of
+from fedcohort.report.facts.clients import heterogeneity
 from fedcohort.report.facts.combine import DIFFER, is_carried
 from fedcohort.report.facts.measures import Measure, measured
 from fedcohort.report.facts.significance import LEVEL, smallest_p
@@ -286,3 +287,11 @@ def _left_out(comparison: Comparison, table: pd.DataFrame) -> Card:
         return Card("Whom was left out?", "nobody", f"all {clients} clients took part everywhere")
     text = f"never chose {most.never:.1f} of {clients} clients".replace(".0 ", " ")
     return Card("Who left clients out?", str(most.scheme), text)
+
+
+def unlike(comparison: Comparison) -> str:
+    """How much clients differ, in a sentence: in labels, where they are known, and in size."""
+    told = heterogeneity(comparison)
+    labels = "" if told.labels is None else f"in labels by {told.labels:.2f} (RMS Hellinger) and "
+    several = ", on the first division" if len(comparison.partitions) > 1 else ""
+    return f"Clients differ {labels}in size by {told.sizes:.2f} (Gini){several}."

@@ -88,6 +88,8 @@ def _columns(
         ("Jain", "Of participation: 1 is even", lambda row: (ratio(row.jain), row.jain)),
         ("Never chosen", "Clients that never took part",
          lambda row: (short(row.never), row.never)),
+        *([("Void rounds", "Too few answered, so that the model stayed; mean over runs",
+            lambda row: (short(row.void), row.void))] if table["void"].any() else []),
         *last,
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from fedcohort.report.facts import clocked, summary, target_of
 from fedcohort.report.facts.combine import is_carried, parts
 from fedcohort.report.facts.measures import MEASURED_HERE, measured
-from fedcohort.report.show.format import amount, byte_count, duration, p_value, ratio
+from fedcohort.report.show.format import amount, byte_count, duration, p_value, ratio, short
 from fedcohort.report.show.prose import (
     apart,
     beside,
@@ -21,6 +21,7 @@ from fedcohort.report.show.prose import (
     headline,
     how_far,
     lacking,
+    unlike,
     validated,
 )
 from fedcohort.report.show.table import fit_table
@@ -64,7 +65,7 @@ def print_summary(
         left_out |= dict.fromkeys(dropped)
         far = f"{how_far(part)}." if how_far(part) else ""
         notes = (lacking(part), far, beside(part), validated(part), hardened(part))
-        said = (headline(part, rows), chance(part, rows), *notes)
+        said = (headline(part, rows), chance(part, rows), *notes, unlike(part))
         _say(out, " ".join(filter(None, said)))
     if left_out:
         _say(out, f"Left out for want of room, see the report: {', '.join(left_out)}.")
@@ -106,6 +107,7 @@ def summary_columns(
         f"Rounds{there}": [amount(row.rounds_to_target) for row in facts],
         f"Bytes{there}": [byte_count(row.bytes_to_target) for row in facts],
         **_times(comparison, facts, there),
+        **({"Void rounds": [short(r.void) for r in facts]} if rows["void"].any() else {}),
         "Gini": [ratio(row.gini) for row in facts],
         **{
             heading: [more.text(getattr(row, more.name)) for row in facts]

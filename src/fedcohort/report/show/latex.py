@@ -1,0 +1,53 @@
+"""The summary as a table for LaTeX: what the terminal shows, with the best in bold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedcohort.report.facts import summary
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.show.terminal import summary_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fedcohort.simulation import Comparison
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
+    "±": r"$\pm$", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
+}  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    r"""A text in which nothing is a command.
+
+    >>> print(escaped("a_b 5 %"))
+    a\_b 5 \%
+    """
+    return "".join(_SPECIAL.get(letter, letter) for letter in " ".join(text.split()))
+
+
+def table(comparison: Comparison, target: float | None = None) -> str:
+    """A ``tabular`` for every problem, to be put into a ``table``; needs booktabs."""
+    out = ["% needs \\usepackage{booktabs}"]
+    for name, part in parts(comparison):
+        rows = summary(part, target)
+        columns = summary_columns(part, rows, target)
+        if name:
+            out.append(f"% {' '.join(name.split())}")
+        out += _tabular(columns)
+    return "\n".join([*out, ""])
+
+
+def _tabular(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    heads = [escaped(heading) for heading in columns]
+    out = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule"]
+    out += [f"{' & '.join(heads)} \\\\", r"\midrule"]
+    for number, row in enumerate(zip(*columns.values(), strict=True)):
+        cells = [escaped(cell) for cell in row]
+        if number == 0:  # the best comes first
+            cells = [rf"\textbf{{{cell}}}" for cell in cells]
+        out.append(f"{' & '.join(cells)} \\\\")
+    return [*out, r"\bottomrule", r"\end{tabular}"]

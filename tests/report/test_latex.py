@@ -1,0 +1,36 @@
+"""The table for LaTeX."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fedcohort import report
+from fedcohort.report.show.latex import escaped
+
+
+def test_the_table_has_what_the_terminal_shows_and_nothing_runs(make) -> None:
+    text = report.to_latex(make(("md", r"50%_x\\input{evil}"), rounds=20, seeds=3))
+    lines = text.splitlines()
+    assert lines[1].startswith(r"\begin{tabular}{lr")
+    assert lines[-1] == r"\end{tabular}"
+    body = [line for line in lines if line.endswith(r"\\")]
+    assert len(body) == 3
+    assert len({line.count(" & ") for line in body}) == 1
+    assert body[0].startswith("Scheme & Final test accuracy & $\\pm$ sd".replace("\\\\", "\\"))
+    assert body[1].startswith(r"\textbf{")
+    assert r"50\%\_x\textbackslash{}" in text
+    assert not re.search(r"\\input", text)
+
+
+@pytest.mark.parametrize("letter", "\\&%$#_{}~^")
+def test_no_letter_is_a_command(letter: str) -> None:
+    assert escaped(letter) != letter
+    assert escaped(letter).startswith("\\")
+
+
+def test_every_scheme_against_every_other_is_public(make) -> None:
+    found = report.pairwise(make(("md", "uniform", "fedavg"), seeds=3))
+    assert len(found) == 6
+    assert set(report.pairwise(make(("md", "uniform"), seeds=3), ["md"])["reference"]) == {"md"}
