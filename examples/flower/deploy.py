@@ -40,7 +40,7 @@ prompt = no
 [name]
 CN = {name}
 [server]
-subjectAltName = IP:127.0.0.1
+subjectAltName = IP:127.0.0.1, DNS:superlink
 """
 
 
@@ -259,14 +259,28 @@ class Deployment:
         raise RuntimeError(f"Nothing listens on port {port}:\n{self.log('superlink')}")
 
 
+def keys_only(folder: Path, nodes: int) -> None:
+    """Certificates and keys alone, for processes that something else starts (compose.yaml)."""
+    deployment = Deployment(folder.resolve())
+    deployment.certificates()
+    for number in range(nodes):
+        deployment.key(f"node{number}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("app", type=Path)
+    parser.add_argument("app", type=Path, nargs="?")
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scheme", default="clustered-size:m=2")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds")
+    parser.add_argument("--keys", type=Path, help="make certificates and keys there, no more")
     options = parser.parse_args()
+    if options.keys is not None:
+        keys_only(options.keys, options.nodes)
+        return
+    if options.app is None:
+        parser.error("which app? As in: deploy.py examples/flower/digits")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes are ended, too
     with tempfile.TemporaryDirectory() as place, Deployment(Path(place)) as deployment:
         deployment.certificates()

@@ -1,0 +1,16 @@
+"""The data, the model and the local work of the thesis, as its recipes have them."""
+
+from functools import cache
+
+from fedcohort.recipes.thesis._federations import MODEL, WORK
+from fedcohort.simulation import Task
+from fedcohort.simulation.problem import Problem
+
+__all__ = ["WORK", "task"]
+
+
+@cache
+def task(clients: int) -> Task:
+    """Fashion-MNIST, each class spread over the clients by Dirichlet(0.05)."""
+    division = f"dirichlet-per-class:n={clients},alpha=0.05,min_size=10"
+    return Problem("fashion-mnist", division, model=MODEL).task()
