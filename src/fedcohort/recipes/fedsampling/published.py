@@ -48,7 +48,7 @@ TRAINED = Recipe(
                 "options": {"evaluate_on": 1000, "centralised": 256},
             },
         ),
-        "standard": Scale(seeds=3, rounds=60, changed="60 rounds instead of 100, 3 seeds."),
+        "standard": Scale(seeds=3, rounds=40, changed="40 rounds instead of 100, 3 seeds."),
         "full": Scale(seeds=5),
     },
     claims=(

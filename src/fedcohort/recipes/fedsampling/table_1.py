@@ -107,9 +107,9 @@ TABLE_1 = Recipe(
         ),
         "standard": Scale(
             partitions=3,
-            rounds=60,
+            rounds=40,
             only=REUTERS,
-            changed="60 rounds instead of 400, reuters only, 3 federations instead of 5; evaluated "
+            changed="40 rounds instead of 400, reuters only, 3 federations instead of 5; evaluated "
             "on 1,000 stories.",
             change={"options": {"evaluate_on": 1000}},
         ),
