@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from fedcohort import Comparison, compare
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort import Comparison, compare, report
+from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
 from fedcohort.learning import Quadratic
 from fedcohort.report import panels
+from fedcohort.report.draw.drawing import Drawing, meta
+from fedcohort.report.draw.paint import paint
 from fedcohort.report.panels import PANELS
 from fedcohort.report.show import page
 
@@ -107,3 +112,84 @@ def test_a_mistake_of_the_users_is_told(
     added("raise BadInput('no such thing')", tmp_path, monkeypatch)
     with pytest.raises(BadInput, match="no such thing"):
         page.page(comparison)
+
+
+def test_every_figure_of_the_page_is_a_picture_and_every_table_a_file(
+    make: Callable[..., Comparison], tmp_path: Path
+) -> None:
+    """Nothing is listed a second time: what a panel shows is drawn and written, too."""
+    labels = np.repeat(np.arange(5), 4)
+    comparison = make(
+        ("md", "clustered-similarity"), seeds=2, clients=20, pictures={"labels": labels}
+    )
+    shown = panels.Shown.of(comparison)
+    contents = panels.of_each(lambda panel: panel.content(shown))
+    drawn = {panel.name for panel, content in contents if panels.drawings(content)}
+    pictured = {p.name for p, found in panels.of_each(lambda panel: panel.pictures(shown)) if found}
+    assert drawn == pictured
+    assert len(drawn) > 5
+    tables = {p.name for p, found in panels.of_each(lambda panel: panel.tables(shown)) if found}
+    assert {panel.name for panel, content in contents if content not in ((), ((),))} == tables
+    written = report.write_pictures(comparison, tmp_path, formats=("pdf",))
+    assert {path.suffix for path in written} == {".pdf"}
+    assert {"federation", "sizes", "weights", "ratio", "lorenz"} <= {p.stem for p in written}
+
+
+def test_a_picture_in_a_format_that_is_none(comparison: Comparison, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no format named 'pgn'\. Did you mean 'png'"):
+        report.write_pictures(comparison, tmp_path / "none", formats=("png", "pgn"))
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.usefixtures("anew")
+def test_the_figure_of_a_panel_of_ones_own_is_written_too(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = """
+        import pandas as pd
+        from fedcohort.report.draw.drawing import Drawing, meta
+        bars = {"type": "bar", "x": ["a", "b"], "y": [1, 2], "meta": meta("bar")}
+        table = pd.DataFrame({"who": ["a", "b"], "many": [1, 2]})
+        return (Drawing("heads", "Heads", "", (bars,), table=table),)
+    """
+    added(drawing.strip(), tmp_path, monkeypatch)
+    assert "heads" in {p.stem for p in report.write_pictures(comparison, tmp_path / "p")}
+    written = report.write_csv(comparison, tmp_path / "c")
+    assert "who,many" in next(p for p in written if p.stem == "heads").read_text()
+
+
+@pytest.mark.parametrize("kind", ["bar", "box", "heatmap", "markers", "band"])
+def test_what_is_painted_is_what_is_drawn(kind: str) -> None:
+    """Numbers of a drawing are those of the picture."""
+    traces: dict[str, dict[str, Any]] = {
+        "bar": {"type": "bar", "x": ["a", "b"], "y": [3.0, 1.0]},
+        "box": {
+            "type": "box", "y": ["a"], "lowerfence": [0.0], "q1": [1.0], "median": [2.0],
+            "q3": [3.0], "upperfence": [4.0],
+        },
+        "heatmap": {"type": "heatmap", "x": [1, 2], "y": [0, 1], "z": [[0, 100], [50, 0]],
+                    "zmin": 0, "zmax": 100},
+        "markers": {"type": "scatter", "mode": "markers", "x": [0, 1], "y": [2.0, 5.0],
+                    "error_y": {"array": [1.0, 1.0]}},
+        "band": {"type": "scatter", "mode": "lines", "fill": "toself", "x": [0, 1, 1, 0],
+                 "y": [0.0, 0.0, 2.0, 3.0]},
+    }  # fmt: skip
+    figure = Figure()
+    paint(figure, Drawing("k", "", "", ({**traces[kind], "meta": meta("bar")},)))
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    low, high = axes.get_ylim()
+    if kind == "bar":
+        assert [bar.get_height() for bar in axes.patches] == [3.0, 1.0]
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a", "b"]
+    elif kind == "box":
+        assert max(x for line in axes.lines for x in line.get_xdata()) == 4.0
+        assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a"]
+    elif kind == "heatmap":
+        assert axes.images[0].get_array().tolist() == [[0, 100], [50, 0]]
+    elif kind == "markers":
+        assert axes.lines[-1].get_ydata().tolist() == [2.0, 5.0]
+        assert low <= 1.0
+        assert high >= 6.0
+    else:
+        assert high >= 3.0

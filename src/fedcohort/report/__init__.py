@@ -89,11 +89,9 @@ def write_pictures(
     formats: Sequence[str] = ("png", "svg", "pdf"),
 ) -> list[Path]:
     """Draw pictures for papers, as wide as a column (in inches)."""
-    from fedcohort.report.draw import pictures as matplotlib_figures
+    from fedcohort.report.show import pictures
 
-    return matplotlib_figures.write_pictures(
-        comparison, folder, target, width=width, formats=formats
-    )
+    return pictures.write_pictures(comparison, folder, target, width=width, formats=formats)
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fedcohort.core.types import Floats
 from fedcohort.maths.curves import rolling
-from fedcohort.report.draw.pictures import COLUMN, DASHES, LOOK
+from fedcohort.report.draw.paper import COLUMN, DASHES, LOOK
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.reproduction.estimate import Estimate
 from fedcohort.reproduction.measures import Measure, curve, word

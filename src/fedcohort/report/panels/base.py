@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from fedcohort.core.parameters import Checked
+from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
-from fedcohort.report.facts.combine import on_one_division
+from fedcohort.report.facts.combine import on_one_division, parts
 from fedcohort.report.show.markup import plain_table
+from fedcohort.report.show.scoreboard import Tested, pairs
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from fedcohort.report.show.scoreboard import Tested
     from fedcohort.simulation import Comparison
 
 Content: TypeAlias = tuple[str | Drawing | tuple[Drawing, ...], ...]
 """HTML, figures, and figures side by side."""
+Paint: TypeAlias = "Callable[[Figure], None]"
+"""What paints a picture for papers into an empty figure of matplotlib."""
+
+
+def drawings(content: Content) -> list[Drawing]:
+    """All figures of a panel."""
+    out: list[Drawing] = []
+    for item in content:
+        out += [item] if isinstance(item, Drawing) else item if isinstance(item, tuple) else []
+    return out
 
 
 @dataclass(frozen=True)
@@ -34,9 +47,18 @@ class Shown:
     tested: Tested
     """Every scheme against every other."""
 
+    @classmethod
+    def of(cls, comparison: Comparison, target: float | None = None) -> Shown:
+        """All that panels read, of a comparison."""
+        tables = [facts.summary(part, target) for _, part in parts(comparison)]
+        return cls(comparison, tables, target, pairs(comparison))
+
 
 class Panel(Checked, ABC):
-    """A part of the page, with a heading and a link to it."""
+    """A part of the report: on the page with a heading, as tables (CSV), and as pictures.
+
+    A panel that says nothing of tables and pictures has those of the figures of its content.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -46,6 +68,17 @@ class Panel(Checked, ABC):
     @abstractmethod
     def content(self, shown: Shown) -> Content:
         """What it shows; nothing where there is nothing to show, and the panel is left out."""
+
+    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        """The facts behind it, by the name of their file."""
+        found = drawings(self.content(shown))
+        return {each.key: each.table for each in found if each.table is not None}
+
+    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
+        """What paints its figures for papers, by the name of their file."""
+        from fedcohort.report.draw.paint import paint  # matplotlib is loaded when it is needed
+
+        return {each.key: partial(paint, drawing=each) for each in drawings(self.content(shown))}
 
 
 def which_division(comparison: Comparison) -> tuple[str, ...]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
 from fedcohort.report.draw import curves
 from fedcohort.report.facts.measures import measured
-from fedcohort.report.panels.base import Content, Panel, Shown, box
+from fedcohort.report.panels.base import Content, Paint, Panel, Shown, box
 from fedcohort.report.show.format import byte_count
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fedcohort.simulation import Comparison
 
 
@@ -27,6 +31,18 @@ class Costs(Panel):
         c = shown.comparison
         level = [curves.cost(c)] if measured(c)[0].among(c.traces) else []
         return (*level, _ledger(c), _disclosures(c))
+
+    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        c = shown.comparison
+        return {"ledger": facts.ledger(c), "disclosures": facts.disclosures(c)}
+
+    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
+        from fedcohort.report.draw import paper
+
+        c, measure = shown.comparison, measured(shown.comparison)[0]
+        if not measure.among(c.traces):
+            return {}
+        return {"cost": partial(paper.cost, comparison=c, measure=measure)}
 
 
 def _ledger(comparison: Comparison) -> str:

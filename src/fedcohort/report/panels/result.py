@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
+from fedcohort.report import facts
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.panels.base import Content, Panel, Shown
 from fedcohort.report.show import prose
@@ -13,6 +15,8 @@ from fedcohort.report.show.markup import card
 from fedcohort.report.show.scoreboard import scoreboard
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fedcohort.simulation import Comparison
 
 
@@ -39,6 +43,12 @@ class Result(Panel):
             out += f'<dl class="cards">{cards}</dl>'
             out += scoreboard(part, table, shown.target, shown.tested, comparison.labels)
         return (out,)
+
+    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        return {
+            "summary": facts.summary(shown.comparison, shown.target),
+            "pairwise": facts.pairwise(shown.comparison),
+        }
 
 
 def _not_over(comparison: Comparison) -> str:

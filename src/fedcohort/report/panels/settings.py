@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
 from fedcohort.report.facts.combine import RUNS, is_carried
 from fedcohort.report.panels.base import Content, Panel, Shown, box
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,6 @@ class Settings(Panel):
         table = table[table["setting"] != "command"]
         what = "Everything that decided these runs"
         return (box(what, lead, table, again),)
+
+    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        return {"settings": facts.settings(shown.comparison)}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report.draw.clients import losses
 from fedcohort.report.facts import clients
-from fedcohort.report.panels.base import Content, Panel, Shown, box, which_division
+from fedcohort.report.panels.base import Content, Paint, Panel, Shown, box, which_division
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -29,3 +34,13 @@ class WorstClients(Panel):
             table.rename(columns={"rounds": "rounds taken part in"}),
         )
         return (*which_division(comparison), losses(comparison), last)
+
+    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        return {"worst_clients": clients.worst_clients(shown.comparison)}
+
+    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
+        from fedcohort.report.draw import paper
+
+        if clients.loss_quantiles(shown.comparison).empty:
+            return {}
+        return {"client-losses": partial(paper.losses, comparison=shown.comparison)}

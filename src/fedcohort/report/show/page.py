@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,20 +13,16 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.report.draw.styles import DARK, LIGHT
 from fedcohort.report.facts.combine import is_carried, parts
-from fedcohort.report.panels import PANELS, Content, Panel, Shown
+from fedcohort.report.panels import Content, Panel, Shown, drawings, of_each
 from fedcohort.report.show import prose
 from fedcohort.report.show.encode import to_json
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.markup import figure
-from fedcohort.report.show.scoreboard import Tested, pairs
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -55,10 +50,9 @@ def page(comparison: Comparison, target: float | None = None) -> str:
 
     from fedcohort import __version__
 
-    tested = pairs(comparison)
-    tables = [facts.summary(part, target) for _, part in parts(comparison)]
-    sections = _sections(Shown(comparison, tables, target, tested))
-    drawings = [drawing for section in sections for drawing in section.drawings]
+    shown = Shown.of(comparison, target)
+    sections = _sections(shown)
+    figures = [drawing for section in sections for drawing in drawings(section.content)]
     plotly, script = get_plotlyjs(), template("page.js")
     return Template(template("page.html")).substitute(
         policy=policy(plotly, script),
@@ -68,7 +62,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
         what="<br>".join(escape(line) for line in _what(comparison)),
         links="".join(section.link for section in sections),
         sections="\n".join(section.html() for section in sections),
-        data=to_json(_data(comparison, tables, drawings, tested)),
+        data=to_json(_data(shown, figures)),
         plotly=plotly,
         script=script,
     )
@@ -104,24 +98,20 @@ def css() -> str:
     )
 
 
-def _data(
-    comparison: Comparison,
-    tables: Sequence[pd.DataFrame],
-    drawings: Sequence[Drawing],
-    tested: Tested,
-) -> dict[str, Any]:
+def _data(shown: Shown, figures: Sequence[Drawing]) -> dict[str, Any]:
     """What the script needs: figures, colours, and every scheme against every other."""
-    order = {label: i for i, label in enumerate(comparison.labels)}
-    ranked = [[order[label] for label in table["scheme"]] for table in tables]
+    labels = shown.comparison.labels
+    order = {label: i for i, label in enumerate(labels)}
+    ranked = [[order[label] for label in table["scheme"]] for table in shown.tables]
     return {
-        "schemes": list(comparison.labels),
+        "schemes": list(labels),
         "palettes": {"light": LIGHT, "dark": DARK},
         "groups": {
             "all": [i for own in ranked for i in own],
             "best": [i for own in ranked for i in own[:5]],
             "none": [],
         },
-        "pairs": tested,
+        "pairs": shown.tested,
         "figures": {
             drawing.key: {
                 "traces": drawing.traces,
@@ -129,7 +119,7 @@ def _data(
                 "layouts": drawing.layouts,
                 "switches": [{"key": s.key, "options": s.options} for s in drawing.switches],
             }
-            for drawing in drawings
+            for drawing in figures
         },
     }
 
@@ -190,14 +180,6 @@ class _Section:
     content: Content
 
     @property
-    def drawings(self) -> list[Drawing]:
-        """All figures."""
-        out: list[Drawing] = []
-        for item in self.content:
-            out += [item] if isinstance(item, Drawing) else item if isinstance(item, tuple) else []
-        return out
-
-    @property
     def link(self) -> str:
         """To the section."""
         return f'<li><a href="#{self.panel.name}">{escape(self.panel.title)}</a></li>'
@@ -219,16 +201,6 @@ def _shown(item: str | Drawing | tuple[Drawing, ...]) -> str:
 
 
 def _sections(shown: Shown) -> list[_Section]:
-    """What the panels show; one that cannot is left out, with a warning."""
-    out = []
-    for panel in sorted((cls() for cls in PANELS.all().values()), key=lambda each: each.place):
-        try:
-            section = _Section(panel, panel.content(shown))
-        except FedcohortError:
-            raise
-        except Exception as error:  # one of another package is not to spoil the page
-            said = f"The panel '{panel.name}' is left out: {type(error).__name__}: {error}"
-            warnings.warn(said, FedcohortWarning, stacklevel=2)
-        else:
-            out += [section] if section.content not in ((), ((),)) else []
-    return out
+    """What the panels show; those with nothing to show are left out."""
+    contents = of_each(lambda panel: panel.content(shown))
+    return [_Section(panel, each) for panel, each in contents if each not in ((), ((),))]

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fedcohort.core.files import file_name
-from fedcohort.report import facts
-from fedcohort.report.facts import clients, weights
-from fedcohort.report.facts.measures import LINES, measured
-from fedcohort.report.facts.pairs import pairwise
+from fedcohort.report.panels import Shown, of_each
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -21,30 +17,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def sheets(comparison: Comparison, target: float | None = None) -> dict[str, pd.DataFrame]:
-    """Every table by name."""
-    out = {
-        "summary": facts.summary(comparison, target),
-        "pairwise": pairwise(comparison),
-        "ledger": facts.ledger(comparison),
-        "disclosures": facts.disclosures(comparison),
-        "settings": facts.settings(comparison),
-        "participation": clients.participation(comparison),
-        "participation_histogram": clients.participation_histogram(comparison),
-        "lorenz": clients.lorenz(comparison),
-        "labels": clients.labels_over_rounds(comparison),
-        "worst_clients": clients.worst_clients(comparison),
-        "weights": weights.weight_table(comparison),
-        "client_weights": weights.client_weights(comparison),
+    """Every table of every panel, by name."""
+    shown = Shown.of(comparison, target)
+    return {
+        name: table
+        for _, tables in of_each(lambda panel: panel.tables(shown))
+        for name, table in tables.items()
     }
-    if len(comparison.partitions) > 1:
-        out["divisions"] = facts.by_division(comparison)
-    scores = facts.f1_by_class(comparison)
-    if len(scores):
-        out["f1_by_class"] = scores
-    for measure in measured(comparison):
-        for line in LINES:
-            out[f"{file_name(measure.name)}_{line}"] = facts.curves(comparison, measure, line)
-    return out
 
 
 def write_csv(

@@ -1,24 +1,22 @@
-"""Pictures for papers: PNG, SVG and PDF in the width of a column, small type, no global state."""
+"""Pictures for papers, set for print: the width of a column, small type, no global state.
+
+The figures that papers show most are painted here by hand; all others are those of the page, by
+`paint`.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from fedcohort.core.files import file_name
 from fedcohort.maths.curves import rolling, window
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.report.facts import clients
-from fedcohort.report.facts.measures import LINES, Measure, choosing, measured, numbered
+from fedcohort.report.facts.measures import Measure, choosing, numbered
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -54,55 +52,10 @@ DASHES: dict[str, Any] = {
     "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)),
     "dashdot": (0, (5, 1.5, 1, 1.5)), "longdash": (0, (9, 2)),
 }  # fmt: skip
-_MARKERS = {
+MARKERS = {
     "circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "x": "X", "cross": "P",
     "star": "*", "triangle-down": "v", "pentagon": "p", "hourglass": "d",
 }  # fmt: skip
-
-
-def write_pictures(
-    comparison: Comparison,
-    folder: str | os.PathLike[str],
-    target: float | None = None,
-    *,
-    width: float = COLUMN,
-    formats: Sequence[str] = FORMATS,
-) -> list[Path]:
-    """Draw all pictures into ``folder``; ``width`` in inches."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    written = []
-    with mpl.rc_context(LOOK):
-        for name, paint in _pictures(comparison, target).items():
-            figure = Figure(figsize=(width, GOLDEN * width), layout="constrained")
-            paint(figure)
-            for kind in formats:
-                path = place / f"{name}.{kind}"
-                figure.savefig(path, dpi=300, metadata=UNDATED.get(kind))
-                written.append(path)
-    return written
-
-
-def _pictures(comparison: Comparison, target: float | None) -> dict[str, Callable[[Figure], None]]:
-    measures = measured(comparison)
-    out: dict[str, Callable[[Figure], None]] = {}
-    for measure in measures:
-        if not measure.among(comparison.traces):
-            continue
-        for line in LINES if measure is measures[0] else ("rolling",):
-            name = f"{file_name(measure.name)}-{line}"
-            out[name] = partial(
-                _progress, comparison=comparison, measure=measure, line=line, target=target
-            )
-    if measures[0].among(comparison.traces):
-        out["cost"] = lambda figure: _cost(figure, comparison, measures[0])
-    out["lorenz"] = lambda figure: _lorenz(figure, comparison)
-    out["participation"] = lambda figure: _heat(figure, comparison)
-    if comparison.traces[0].label_histograms.shape[1]:
-        out["label-distance"] = lambda figure: _labels(figure, comparison)
-    if not clients.loss_quantiles(comparison).empty:
-        out["client-losses"] = lambda figure: _losses(figure, comparison)
-    return out
 
 
 def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
@@ -110,17 +63,18 @@ def _line(axes: Any, index: int, label: str, x: Any, y: Any) -> None:
     first = index * step // len(LIGHT) % step  # markers of equal curves side by side
     name = f" {label}" if label.startswith("_") else label  # matplotlib hides names with _
     axes.plot(
-        x, y, color=LIGHT[look.colour], linestyle=DASHES[look.dash], marker=_MARKERS[look.marker],
-        markevery=(first, step), label=_name(name),
+        x, y, color=LIGHT[look.colour], linestyle=DASHES[look.dash], marker=MARKERS[look.marker],
+        markevery=(first, step), label=plain(name),
     )  # fmt: skip
 
 
-def _name(text: str) -> str:
+def plain(text: str) -> str:
     """A name with a dollar sign is a name, not mathematics."""
     return text.replace("$", r"\$")
 
 
-def _legend(figure: Figure, axes: Any, count: int) -> None:
+def legend(figure: Figure, axes: Any, count: int) -> None:
+    """Names of curves below the axes, where there is more than one."""
     if count > 1:
         figure.legend(
             *axes.get_legend_handles_labels(), loc="outside lower center", ncols=3,
@@ -130,9 +84,10 @@ def _legend(figure: Figure, axes: Any, count: int) -> None:
         figure.set_size_inches(width, height + 0.14 * -(-count // 3))
 
 
-def _progress(
+def progress(
     figure: Figure, comparison: Comparison, measure: Measure, line: str, target: float | None
 ) -> None:
+    """A measure over the rounds, with its spread over seeds."""
     axes, table = figure.subplots(), facts.curves(comparison, measure, line)
     for index, label in enumerate(comparison.labels):
         rows = table[table["scheme"] == label]
@@ -144,38 +99,41 @@ def _progress(
     goal = facts.target_of(comparison, target)
     if goal is not None and measure.name == "accuracy":
         axes.axhline(goal, color="#777777", linestyle=":", linewidth=0.8)
-    axes.set(xlabel="Round", ylabel=_name(measure.title))
+    axes.set(xlabel="Round", ylabel=plain(measure.title))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
-    _legend(figure, axes, len(comparison.labels))
+    legend(figure, axes, len(comparison.labels))
 
 
-def _cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
+def cost(figure: Figure, comparison: Comparison, measure: Measure) -> None:
+    """The level reached against bytes."""
     axes, table = figure.subplots(), facts.curves(comparison, measure, "rolling")
     for index, label in enumerate(comparison.labels):
         rows = table[(table["scheme"] == label) & (table["bytes"] > 0)]
         if rows.empty:  # centralised training sends nothing
             continue
         _line(axes, index, label, rows["bytes"].to_numpy(), rows["mean"].to_numpy())
-    axes.set(xlabel="Bytes, both directions", ylabel=_name(measure.title), xscale="log")
+    axes.set(xlabel="Bytes, both directions", ylabel=plain(measure.title), xscale="log")
     low, high = axes.get_xlim()
     # 100k, 1M, 10M; with 1, 2 and 5 of each where there would be too few.
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    _legend(figure, axes, len(comparison.labels))
+    legend(figure, axes, len(comparison.labels))
 
 
-def _lorenz(figure: Figure, comparison: Comparison) -> None:
+def lorenz(figure: Figure, comparison: Comparison) -> None:
+    """How evenly the work is spread."""
     axes, table = figure.subplots(), clients.lorenz(comparison)
     axes.plot([0, 1], [0, 1], color="#777777", linestyle=":", linewidth=0.8)
     for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         _line(axes, index, label, rows["clients"].to_numpy(), rows["participations"].to_numpy())
     axes.set(xlabel="Share of clients", ylabel="Share of participations")
-    _legend(figure, axes, len(choosing(comparison)))
+    legend(figure, axes, len(choosing(comparison)))
 
 
-def _labels(figure: Figure, comparison: Comparison) -> None:
+def labels(figure: Figure, comparison: Comparison) -> None:
+    """How far the labels of cohorts are from the federation's."""
     axes, table = figure.subplots(), clients.labels_over_rounds(comparison)
     for index, label in numbered(comparison):
         rows = table[table["scheme"] == label].dropna(subset=["distance"])
@@ -183,19 +141,20 @@ def _labels(figure: Figure, comparison: Comparison) -> None:
         _line(axes, index, label, rows["round"].to_numpy(), rolling(y, window(len(y))))
     axes.set(xlabel="Round", ylabel="Label distance")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
-    _legend(figure, axes, len(choosing(comparison)))
+    legend(figure, axes, len(choosing(comparison)))
 
 
-def _losses(figure: Figure, comparison: Comparison) -> None:
+def losses(figure: Figure, comparison: Comparison) -> None:
+    """Losses of the clients, from the best to the worst served."""
     axes, table = figure.subplots(), clients.loss_quantiles(comparison)
     for index, label in numbered(comparison):
         rows = table[table["scheme"] == label]
         _line(axes, index, label, rows["clients"].to_numpy(), rows["loss"].to_numpy())
     axes.set(xlabel="Share of clients", ylabel="Client's loss")
-    _legend(figure, axes, len(choosing(comparison)))
+    legend(figure, axes, len(choosing(comparison)))
 
 
-def _heat(figure: Figure, comparison: Comparison) -> None:
+def heat(figure: Figure, comparison: Comparison) -> None:
     """One small map per scheme, three in a row."""
     labels = choosing(comparison)
     rows = -(-len(labels) // 3)
@@ -210,7 +169,7 @@ def _heat(figure: Figure, comparison: Comparison) -> None:
             clients.participation_picture(trace), aspect="auto", origin="lower", cmap="Blues",
             vmin=0, interpolation="nearest", extent=(0, trace.rounds, 0, len(trace.importance)),
         )  # fmt: skip
-        axes.set_title(_name(label), fontsize=7)
+        axes.set_title(plain(label), fontsize=7)
         axes.grid(False)
         axes.xaxis.set_major_locator(MaxNLocator(2, integer=True, steps=STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=STEPS))
