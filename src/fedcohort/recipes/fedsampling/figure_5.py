@@ -69,8 +69,8 @@ FIGURE_5 = Recipe(
     scales={
         "quick": Scale(
             partitions=2,
-            rounds=20,
-            changed="20 rounds instead of 150, 2 federations; evaluated on 1,000 samples. The CNN: "
+            rounds=8,
+            changed="8 rounds instead of 150, 2 federations; evaluated on 1,000 samples. The CNN: "
             "4 rounds, 20 clients of 30 images, K = 64, on 200 samples; one run of every step "
             "size, of two.",
             change={"options": {"evaluate_on": 1000}, "tuned": tuned(SHOWN[SOFTMAX], (0.25, 1.0),

@@ -36,16 +36,16 @@ TRAINED = Recipe(
     scales={
         "quick": Scale(
             rounds=4,
-            changed="4 rounds, 5,000 clients, K = 256; one seed, evaluated on 1,000 samples.",
+            changed="4 rounds, 1,000 clients, K = 64; one seed, evaluated on 1,000 samples.",
             change={
-                "problem": {"partition": "lognormal-sizes:n=5000,mean=2.0,sigma=2.0"},
+                "problem": {"partition": "lognormal-sizes:n=1000,mean=2.0,sigma=2.0"},
                 "arms": {
-                    label: sampling(Setting(256), how, fresh)
+                    label: sampling(Setting(64), how, fresh)
                     for label, how, fresh in ((EXACT, "exact", "never"),
                                               (PUBLISHED, "paper", "every-round"),
                                               (LEVELS, "levels", "never"))
                 },
-                "options": {"evaluate_on": 1000, "centralised": 256},
+                "options": {"evaluate_on": 1000, "centralised": 64},
             },
         ),
         "standard": Scale(seeds=3, rounds=40, changed="40 rounds instead of 100, 3 seeds."),
