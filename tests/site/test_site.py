@@ -15,6 +15,7 @@ pytestmark = pytest.mark.site
 SITE = Path(__file__).parents[2] / "build" / "site"
 PAGES = (
     "index.html",
+    "explorer.html",
     "schemes/md.html",
     "reference/api/selector.html",
     "theory.html",

@@ -1,0 +1,210 @@
+/* The page itself: sliders, file, table, pictures. */
+(function (root) {
+  "use strict";
+  const $ = (id) => document.getElementById(id);
+  if (!$("explorer")) return;
+
+  const DELTA = 1e-5;
+  const SLIDERS = { // lowest, highest, at first; on a logarithmic scale; digits
+    n: [2, 1000, 100, true, 0], skew: [0, 2.5, 1, false, 2], m: [1, 100, 10, true, 0], rounds: [1, 10000, 100, true, 0],
+    heterogeneity: [0.01, 100, 1, true, 3], megabytes: [0.01, 10000, 4, true, 3], noise: [0.3, 10, 1, true, 2],
+  };
+  const state = { table: null, column: 0, chosen: null };
+  for (const [key, [, , first]] of Object.entries(SLIDERS)) state[key] = first;
+
+  const position = (key, value) => { const [low, high, , log] = SLIDERS[key]; return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low); };
+  function valueAt(key, place) {
+    const [low, high, , log, digits] = SLIDERS[key];
+    const raw = log ? low * (high / low) ** place : low + (high - low) * place;
+    return digits === 0 ? Math.round(raw) : Number(log ? raw.toPrecision(digits) : raw.toFixed(digits));
+  }
+
+  /* A slider and a field for the same number, both with the label's name. */
+  function slider(box) {
+    const key = box.dataset.key, id = `ex-${key}`;
+    box.innerHTML = `<label for="${id}">${box.dataset.words}</label><input type="number" id="${id}" inputmode="decimal" step="any"><input type="range" min="0" max="1" step="0.001" aria-label="${box.dataset.words}">`;
+    const [, number, range] = box.children;
+    box.show = () => {
+      number.value = state[key];
+      range.value = position(key, state[key]);
+      range.setAttribute("aria-valuetext", state[key]);
+    };
+    range.addEventListener("input", () => { state[key] = valueAt(key, Number(range.value)); if (key === "m") state.m = Math.min(state.m, SLIDERS.m[1]); update(); });
+    range.addEventListener("keydown", (event) => { // by one where numbers are whole, whatever the scale
+      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key], [low, high, , , digits] = SLIDERS[key];
+      if (!by || digits) return;
+      event.preventDefault();
+      state[key] = Math.min(high, Math.max(low, state[key] + by));
+      update();
+    });
+    number.addEventListener("change", () => {
+      const [low, high, , , digits] = SLIDERS[key], given = Number(number.value);
+      if (number.value !== "" && Number.isFinite(given)) state[key] = Math.min(high, Math.max(low, digits ? given : Math.round(given)));
+      update();
+    });
+    return box;
+  }
+  const boxes = [...document.querySelectorAll(".ex-slider")].map(slider);
+
+  const sizes = () => (state.table ? root.sizesOf(state.table, state.column) : root.madeUp(state.n, state.skew));
+
+  function update() {
+    const fed = root.federation(sizes());
+    SLIDERS.m[1] = Math.max(2, fed.n);
+    state.m = Math.min(state.m, fed.n);
+    boxes.forEach((box) => box.show());
+    const given = { m: state.m, rounds: state.rounds, heterogeneity: state.heterogeneity, modelBytes: Math.round(state.megabytes * 1e6) };
+    const advice = root.advise(fed, given, root.WORDS);
+    const chosen = advice.rows.some((row) => row.name === state.chosen && !row.why) ? state.chosen : advice.best;
+    showSizes(fed);
+    showAdvice(advice);
+    showTable(advice, chosen);
+    showPictures(fed, advice, given, chosen);
+    showUnseen(fed, advice.rows.find((row) => row.name === chosen), given);
+    showCommand();
+    later(advice, given);
+    remember();
+  }
+
+  function showSizes(fed) {
+    const without = fed.left ? `; ${fed.left} without samples ${fed.left === 1 ? "is" : "are"} left out` : "";
+    $("ex-sizes").innerHTML = root.area(fed.sizes);
+    $("ex-about").textContent = `${root.whole(fed.n)} clients with ${root.whole(fed.sizes[fed.n - 1])} to ${root.whole(fed.sizes[0])} samples, Gini ${root.gini(fed).toFixed(2)}${without}.`;
+    $("ex-made-up").hidden = Boolean(state.table);
+    $("ex-save").hidden = Boolean(state.table);
+    $("ex-forget").hidden = !state.table;
+    $("ex-column-box").hidden = !state.table || state.table.names.length < 2;
+  }
+
+  function showAdvice({ best, plain, aboutM }) {
+    const head = best ? `Use <a href="schemes/${best}.html">${best}</a>.` : "Nothing can be recommended.";
+    const lines = plain.map((line) => `<li>${root.escape(line)}</li>`).join("");
+    const words = `<h2>${head}</h2><ul>${lines}</ul><p>${aboutM.map(root.escape).join(" ")}</p>`;
+    if ($("ex-advice").words !== words) $("ex-advice").innerHTML = $("ex-advice").words = words; // read aloud when it changes
+  }
+
+  const rarely = (share) => (share > 0 && share < 1e-4 ? "&lt;0.01%" : `${root.short(share * 100, 2)}%`);
+
+  function showTable({ rows, best }, chosen) {
+    const most = Math.max(...rows.map((row) => row.score || 0), 1e-300);
+    const body = rows.map((row) => {
+      const name = `<label><input type="radio" name="ex-scheme" value="${row.name}" ${row.name === chosen ? "checked" : ""} ${row.why ? "disabled" : ""}><i class="dot" data-scheme="${row.name}"></i>${row.name}${row.name === best ? ' <b class="best">best</b>' : ""}</label>`;
+      const head = `<tr class="${row.name === chosen ? "chosen" : ""}"><th scope="row" title="${root.escape(root.WORDS[row.name].does)}">${name}</th>`;
+      if (row.why) return `${head}<td colspan="7" class="why">${root.escape(row.why)}</td></tr>`;
+      const bar = row.score == null ? '<span title="Scores of biased schemes cannot be compared">–</span>'
+        : `<span class="bar" style="--part:${(row.score / most).toFixed(4)}">${root.short(row.score)}</span>`;
+      const never = `${rarely(row.neverMean)} <small>(${rarely(row.neverWorst)})</small>`;
+      return `${head}<td>${bar}</td><td>${root.short(row.bias < 1e-9 ? 0 : row.bias, 2)}</td><td>${root.short(row.distinct)}</td><td>${never}</td><td>${root.inBytes(row.bytesRound)}</td><td>${root.inBytes(row.bytesTotal)}</td><td data-price="${row.name}">…</td></tr>`;
+    }).join("");
+    const heads = ["Variance", "Bias", "Clients a round", "Never seen (worst)", "Bytes a round", "Bytes in all", "Epsilon"];
+    const active = document.activeElement && document.activeElement.name === "ex-scheme";
+    $("ex-table").innerHTML = `<caption class="ex-hidden">Every scheme that needs nothing but sizes</caption><thead><tr><th scope="col">Scheme</th>${heads.map((h) => `<th scope="col">${h}</th>`).join("")}</tr></thead><tbody>${body}</tbody>`;
+    if (active) { const radio = document.querySelector("#ex-table input:checked"); if (radio) radio.focus(); }
+  }
+
+  function showPictures(fed, { rows }, given, chosen) {
+    const known = rows.filter((row) => !row.why);
+    const over = (values) => known.map((row) => ({ name: row.name, points: root.thinned(values(row)) }));
+    const clients = "clients, the largest first", most = fed.n > 20000 ? 8 : 16;
+    const ms = [...new Set(Array.from({ length: most }, (_, i) => Math.round(fed.n ** (i / (most - 1)))).concat(given.m))].sort((a, b) => a - b);
+    const scores = known.filter((row) => row.score != null && row.name !== "full").map((row) => ({ name: row.name,
+      points: ms.map((m) => { const at = root.facts(row.name, fed, { ...given, m }); return [m, at.why ? NaN : at.score]; }) }));
+    $("ex-pictures").innerHTML = [
+      { title: "Chance to take part in a round", x: clients, y: "Chance", lines: over((row) => row.law.chance), percent: true, top: 1 },
+      { title: "What one answer counts, in shares of its data", x: clients, y: "Weight over share", lines: over((row) => row.law.weight.map((w, i) => w / fed.p[i])), logY: true },
+      { title: `Chance never to be seen in ${root.whole(given.rounds)} round${given.rounds === 1 ? "" : "s"}`, x: clients, y: "Chance", lines: over((row) => row.never), percent: true, top: 1 },
+      { title: "Variance of a round, by clients per round", x: "m", y: "Variance", lines: scores, logX: true, logY: true, mark: given.m },
+    ].map((each) => root.picture({ ...each, chosen })).join("");
+  }
+
+  /* Who is least likely to be seen, by name where the file has names. */
+  function showUnseen(fed, row, given) {
+    if (!row) return;
+    const names = state.table && state.table.names.length > 1 ? state.table.rows.map((cells) => cells[state.column ? 0 : 1]) : null;
+    const worst = [...row.never.keys()].sort((a, b) => row.never[b] - row.never[a] || b - a).slice(0, 5);
+    const said = worst.map((i) => `${names ? names[fed.order[i]] : `client ${fed.order[i] + 1}`} (${root.whole(fed.sizes[i])} sample${fed.sizes[i] === 1 ? "" : "s"}) ${root.percent(row.never[i])}`);
+    $("ex-unseen").textContent = `With ${row.name} about ${root.short(root.sum(row.never), 2)} of the ${root.whole(fed.n)} clients are never seen in ${root.whole(given.rounds)} round${given.rounds === 1 ? "" : "s"}. Most likely: ${said.join(", ")}.`;
+  }
+
+  function showCommand() {
+    const file = state.table ? state.file : "sizes.csv", named = state.table && state.table.names.length > 1;
+    const column = named && state.table.headed ? ` --column "${state.table.names[state.column]}"` : "";
+    $("ex-command").textContent = `fedcohort advise ${/[^\w.-]/.test(file) ? `'${file}'` : file}${column} -m ${state.m} --rounds ${state.rounds} --heterogeneity ${state.heterogeneity} --model-bytes ${Math.round(state.megabytes * 1e6)} --noise ${state.noise}`;
+  }
+
+  /* Epsilon takes a moment: scheme by scheme, when the sliders rest. */
+  let turn = 0;
+  function later({ rows }, given) {
+    const mine = ++turn, todo = rows.filter((row) => !row.why), known = new Map();
+    const next = () => {
+      if (mine !== turn) return;
+      const row = todo.shift();
+      if (!row) return;
+      const key = row.name === "fedavg" ? "uniform" : row.name; // the same choice, the weights to scale
+      if (!known.has(key)) known.set(key, root.price(row.law, given.rounds, state.noise, DELTA));
+      const cell = document.querySelector(`[data-price="${row.name}"]`);
+      if (cell) cell.textContent = Number.isFinite(known.get(key).epsilon) ? root.short(known.get(key).epsilon) : "above 600";
+      setTimeout(next, 0);
+    };
+    setTimeout(next, 200);
+  }
+
+  /* The sliders are part of the address, so that what one sees can be sent to somebody. */
+  function remember() {
+    const given = state.table ? "" : Object.keys(SLIDERS).map((key) => `${key}=${state[key]}`).join("&");
+    if (given) try { history.replaceState(null, "", `#${given}`); } catch { /* opened from a place without a history */ }
+  }
+  function recall() {
+    for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+      const value = Number(text);
+      if (key in SLIDERS && text && Number.isFinite(value)) state[key] = Math.min(key === "m" ? 1000 : SLIDERS[key][1], Math.max(SLIDERS[key][0], SLIDERS[key][4] ? value : Math.round(value)));
+    }
+  }
+
+  function fail(message) { $("ex-error").textContent = message; }
+  async function read(file) {
+    fail("");
+    try {
+      const table = root.readTable(await file.text());
+      root.sizesOf(table, table.column);
+      Object.assign(state, { table, column: table.column, file: file.name });
+      $("ex-column").innerHTML = table.names.map((name, k) => `<option value="${k}" ${k === table.column ? "selected" : ""}>${root.escape(name)}</option>`).join("");
+      $("ex-file-words").textContent = file.name;
+      update();
+    } catch (error) { fail(`${file.name}: ${error.message}`); }
+  }
+
+  $("ex-file").addEventListener("change", (event) => { if (event.target.files[0]) read(event.target.files[0]); });
+  $("ex-column").addEventListener("change", (event) => {
+    const before = state.column;
+    fail("");
+    state.column = Number(event.target.value);
+    try { update(); } catch (error) { state.column = before; event.target.value = before; fail(error.message); update(); }
+  });
+  $("ex-forget").addEventListener("click", () => {
+    state.table = null;
+    state.m = Math.min(state.m, state.n);
+    $("ex-file").value = "";
+    $("ex-file-words").innerHTML = "<strong>Drop a CSV of sizes</strong>, or choose one: a column of sizes, or id,size";
+    fail("");
+    update();
+  });
+  $("ex-save").addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`id,size\n${sizes().map((s, i) => `client-${i + 1},${s}`).join("\n")}\n`], { type: "text/csv" }));
+    link.download = "sizes.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+  $("ex-table").addEventListener("change", (event) => { state.chosen = event.target.value; update(); });
+  for (const name of ["dragover", "drop", "dragleave"]) {
+    document.addEventListener(name, (event) => {
+      event.preventDefault();
+      $("ex-drop").classList.toggle("over", name === "dragover");
+      if (name === "drop" && event.dataTransfer.files[0]) read(event.dataTransfer.files[0]);
+    });
+  }
+
+  recall();
+  update();
+})(window.Explorer = window.Explorer || {});
