@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import fedcohort
 from fedcohort.algorithms import algorithm
 from fedcohort.cli import app as command_line
 from fedcohort.core.errors import BadInput, TooFewClients
-from fedcohort.learning import LocalWork, Quadratic, Softmax
+from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
 from fedcohort.privacy import ClientPolicy
 from fedcohort.schemes import SCHEMES
 
@@ -83,7 +84,6 @@ def play(grid: Any, chosen: str = "md:m=4", rounds: int = ROUNDS, **options: Any
     return strategy
 
 
-@pytest.mark.flower
 @pytest.mark.parametrize("which", ALGORITHMS)
 @pytest.mark.parametrize("chosen", ["md:m=4", "optimal:m=3", "pow-d:m=2,d=5"])
 def test_flower_plays_the_run_of_the_simulator(chosen: str, which: str, tmp_path: Path) -> None:
@@ -96,7 +96,41 @@ def test_flower_plays_the_run_of_the_simulator(chosen: str, which: str, tmp_path
     np.testing.assert_allclose(found, trace.model, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.flower
+@pytest.mark.parametrize("which", ["ifca:k=2,spread=0.5,shared={}", "scaffold:option=1"])
+@pytest.mark.parametrize("chosen", ["md:m=3", "pow-d:m=2,d=5", "hcsfed:m=3,strata=3"])
+def test_models_travel_layer_by_layer(chosen: str, which: str, tmp_path: Path) -> None:
+    """The names of the task's layers are those of the arrays, and bits stay what they are."""
+    rng, work = philox(1), LocalWork(steps=2, batch=5, lr=0.1)
+    x, y = rng.standard_normal((160, 4)), rng.integers(0, 3, 160)
+    network = MLP(x, y, x[:10], y[:10], np.split(np.arange(160), N), 3, hidden=4)
+    common = list(network.layers)[2]
+    which = which.format(common)
+    strategy = flower.CohortStrategy(chosen, clients=N, seed=3, limits=QUICK, algorithm=which)
+    grid = flower.InProcessGrid(app(tmp_path, flower.task_client(network, work)), N, raises=True)
+    strategy.start(grid, flower.first_model(network, 3, layers=True), num_rounds=3)
+    assert {name: layer.shape for name, layer in strategy.models[0].items()} == network.layers
+    trace = fedcohort.simulate(network, chosen, rounds=3, seed=3, work=work, algorithm=which)
+    found = [np.ravel(layer) for model in strategy.models for layer in model.values()]
+    np.testing.assert_allclose(np.concatenate(found), trace.model, rtol=1e-12, atol=1e-12)
+    if which.startswith("ifca"):
+        one, other = strategy.models
+        assert [n for n in one if np.array_equal(one[n], other[n])] == [common]
+
+
+def test_arrays_in_another_order_are_the_same_model_and_others_are_none() -> None:
+    layers = {"w": np.arange(6.0).reshape(3, 2), "theta": np.ones(3), "b": np.zeros(1)}
+    network = SimpleNamespace(layers={name: layer.shape for name, layer in layers.items()})
+    client = flower.tasks.TaskClient(network, 0, WORK)
+    turned = dict(reversed(layers.items()))
+    flat = client._flat(layers)
+    assert flat.tolist() == [*range(6), 1, 1, 1, 0] == client._flat(turned).tolist()
+    for name, layer in client._like(turned, flat).items():
+        np.testing.assert_array_equal(layer, layers[name])
+    assert client._like({"theta": flat}, flat + 1)["theta"].tolist() == (flat + 1).tolist()
+    with pytest.raises(BadInput, match=r"layers w, theta, b\. Got w, c instead: begin with"):
+        client._flat({"w": np.zeros(6), "c": np.zeros(4)})
+
+
 @pytest.mark.parametrize("which", ALGORITHMS)
 def test_a_killed_server_goes_on(which: str, tmp_path: Path) -> None:
     whole = play(flower.InProcessGrid(app(tmp_path / "a"), N), algorithm=which)
@@ -119,7 +153,6 @@ class Losing(flower.InProcessGrid):  # type: ignore[misc,name-defined]
         return None if here in (round % N, (3 * round + 1) % N) else reply
 
 
-@pytest.mark.flower
 @pytest.mark.parametrize(
     ("which", "sum", "own"),
     [
@@ -159,7 +192,6 @@ def numbers(message: Any) -> int:
     return sum(array.numpy().nbytes for record in records for array in record.values())
 
 
-@pytest.mark.flower
 @pytest.mark.parametrize(
     ("which", "down", "up"),
     [("scaffold", 2 * D, 2 * D), ("feddyn", D, D), ("ifca:k=3", 3 * D, D + 1)],
@@ -172,7 +204,6 @@ def test_what_is_sent_is_booked(which: str, down: int, up: int, tmp_path: Path) 
     assert (cost.bytes_down, cost.bytes_up) == (8 * down * each, 8 * up * each)
 
 
-@pytest.mark.flower
 @pytest.mark.parametrize("said", [np.nan, -7.0, 1e50, 99.0])
 def test_a_client_that_lies_about_its_cluster_ends_nothing(said: float, tmp_path: Path) -> None:
     class Lying(flower.InProcessGrid):  # type: ignore[misc,name-defined]
@@ -200,7 +231,6 @@ class Own:
         raise AssertionError
 
 
-@pytest.mark.flower
 @pytest.mark.parametrize(
     ("which", "lacks"), [("ifca:k=2", "loss"), ("scaffold:option=1", "gradient")]
 )
@@ -211,7 +241,6 @@ def test_what_a_client_lacks_is_said_before_the_first_round(
         play(flower.InProcessGrid(app(tmp_path, Own), N), algorithm=which)
 
 
-@pytest.mark.flower
 def test_a_client_evaluates_the_model_that_fits_it(tmp_path: Path) -> None:
     from flwr.app import Message, MetricRecord, RecordDict
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ SCHEME = '''
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from fedcohort.core import Cohort, Scheme
@@ -27,16 +27,27 @@ from fedcohort.core import Cohort, Scheme
 
 @dataclass(frozen=True)
 class Noting(Scheme):
-    """Chooses everybody, slowly, and notes on which node every round is."""
+    """Chooses everybody and notes on which node every round is.
+
+    The second node never gets beyond round 4: it waits there to be killed. Until it is there the
+    first waits in round 1 (trials have one round alone), or it might have done everything by then.
+    """
 
     name: ClassVar[str] = "noting"
     note: str = ""
     weight: float = 1.0
 
     def select(self, state, federation, context, rng):
+        node, stuck = os.environ.get("PLAY_NODE", "here"), Path(self.note + "-stuck")
         with open(self.note, "a") as file:
-            file.write(f"{os.environ.get('PLAY_NODE', 'first')} {context.round}\\n")
-        time.sleep(0.1)
+            file.write(f"{node} {context.round}\\n")
+        if node == "second" and context.round == 4:
+            stuck.touch()
+            time.sleep(600)
+        until = time.monotonic() + 120
+        while node == "first" and context.round == 1 and not stuck.exists():
+            assert time.monotonic() < until, "The second node was given nothing to do."
+            time.sleep(0.02)
         return Cohort.of(range(len(federation)), federation.importance * self.weight)
         yield
 '''
@@ -67,20 +78,15 @@ def two_nodes() -> tuple[Cluster, Any]:
     for _ in range(3):
         cluster = Cluster()
         try:
-            cluster.add_node(num_cpus=1, include_dashboard=False, wait=False)
-            node = cluster.add_node(num_cpus=1, env_vars={"PLAY_NODE": "second"}, wait=False)
+            first, second = ({"PLAY_NODE": name} for name in ("first", "second"))
+            cluster.add_node(num_cpus=1, include_dashboard=False, wait=False, env_vars=first)
+            node = cluster.add_node(num_cpus=1, wait=False, env_vars=second)
             cluster.wait_for_nodes(timeout=60)
         except Exception:
             cluster.shutdown()
         else:
             return cluster, node
     sys.exit("Ray did not start.")
-
-
-def in_the_middle(notes: Path, node: str) -> bool:
-    """Whether a node is in a round that is neither among the first nor among the last."""
-    rounds = [line.split()[1] for line in notes.read_text().splitlines() if line.startswith(node)]
-    return bool(rounds) and rounds[-1] in {"3", "4", "5"}
 
 
 def main(folder: Path) -> dict[str, Any]:
@@ -90,15 +96,15 @@ def main(folder: Path) -> dict[str, Any]:
     arms = [f"{scheme}:note={notes}", f"{scheme}:note={notes},weight=0.5"]
 
     def kill(done: int, total: int, trace: Any) -> None:
-        if done == 2:
-            while not in_the_middle(notes, "second"):
-                time.sleep(0.02)
+        if done == 2:  # two of the first node: the second is in the middle of a run
             cluster.remove_node(node, allow_graceful=False)
 
     found: dict[str, Any] = {}
     there = {"ray": cluster.address, "folder": folder / "runs"}
     on_ray = compare(PROBLEM, arms, **OPTIONS, **there, finished=kill)
-    found["begun"] = sum(line.endswith(" 0") for line in notes.read_text().splitlines())
+    noted = notes.read_text().splitlines()
+    found["begun"] = sum(line.endswith(" 0") for line in noted)
+    found["lost"] = [line for line in noted if line.startswith("second")][-5:]  # after trials
     found["files"] = len(list((folder / "runs").glob("*.npz")))
     before = [path.stat().st_mtime_ns for path in sorted((folder / "runs").glob("*.npz"))]
     compare(PROBLEM, arms, **OPTIONS, **there)

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from fedcohort import Problem, compare, data, flower, simulate, tune
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, Dense, LearningTask, LocalWork, Softmax, TorchModel
 
 DIGITS = data.load("digits")
@@ -168,6 +168,8 @@ def test_a_module_or_a_loss_that_does_not_fit(make: Callable[[], Any], words: st
         (torch.eye(4, device="meta"), Y, ROWS, r"such as x_train.detach.*Got Tensor instead"),
         (X, torch.zeros(4, device="meta"), ROWS, r"such as y_train.detach.*Got Tensor instead"),
         (X, Y, {"a": [0, 1], "b": [2, 3]}, r"Got dict instead. Write list.clients.values"),
+        (X, Y, [[], []], "^No client holds a sample: 'clients' must have the rows of 'x_train'"),
+        (X[:0], Y[:0], [[]], "^No client holds a sample"),
         (X, Y, np.array([0, 0, 1, 1]), r"Of the owner of each row: .np.flatnonzero"),
     ],
 )
@@ -175,6 +177,21 @@ def test_data_that_are_no_arrays(x: Any, y: Any, rows: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words) as told:
         ClientData.divide(x, y, None, None, rows, classes=2)
     assert "\n" not in str(told.value)
+
+
+def test_a_head_with_more_outputs_than_classes_is_measured() -> None:
+    held = ClientData.divide(X, Y, X, Y, ROWS, classes=2)
+    task = LearningTask(TorchModel(nn.Linear(4, 7)), held)
+    trace = simulate(task, "md:m=1", rounds=2, measures=["f1"])
+    assert np.isfinite(trace.metrics["f1"][-1])
+    assert trace.f1.shape == (2,)
+
+
+def test_measures_that_are_none() -> None:
+    with pytest.raises(
+        BadParameter, match="The 'measures' parameter of simulate must be names"
+    ):
+        simulate(TASK, "md:m=1", rounds=1, measures=3)  # type: ignore[arg-type]
 
 
 def test_tensors_here_and_lists_are_arrays() -> None:

@@ -137,6 +137,8 @@ class ClientData:
                 f"{x_test.shape} instead."
             )
         rows, starts = held_by(clients, len(y_train), "samples")
+        if starts[-1] == 0:
+            raise BadInput("No client holds a sample: 'clients' must have the rows of 'x_train'.")
         test_rows, test_starts = None, None
         if test_clients is not None:
             if len(test_clients) != len(clients):

@@ -10,7 +10,8 @@ def f1_by_class(truth: ArrayLike, predicted: ArrayLike, classes: int) -> NDArray
     """F1 = 2 TP / (2 TP + FP + FN) of each class, (classes,); 0 for one that is nowhere.
 
     The harmonic mean of precision and recall: 0 as soon as a class is never recognised, however
-    high the accuracy over all.
+    high the accuracy over all. A model may have more outputs than there are classes: to name one
+    of those is a miss.
 
     >>> f1_by_class([0, 0, 1, 1], [0, 1, 1, 1], 3)
     array([0.66666667, 0.8       , 0.        ])
@@ -21,7 +22,8 @@ def f1_by_class(truth: ArrayLike, predicted: ArrayLike, classes: int) -> NDArray
             f"There must be one prediction per label. Got shapes {right.shape} and {guess.shape}."
         )
     hits = np.bincount(right[right == guess], minlength=classes)
-    both = np.bincount(right, minlength=classes) + np.bincount(guess, minlength=classes)
+    told = np.bincount(guess[guess < classes], minlength=classes)
+    both = np.bincount(right, minlength=classes) + told
     out: NDArray[np.float64] = 2 * hits / np.maximum(both, 1)
     return out
 
@@ -33,7 +35,7 @@ def macro_f1(truth: ArrayLike, predicted: ArrayLike, classes: int) -> float:
     0.7333
     """
     met = np.union1d(np.asarray(truth), np.asarray(predicted)).astype(np.int64)
-    return float(f1_by_class(truth, predicted, classes)[met].mean())
+    return float(f1_by_class(truth, predicted, classes)[met[met < classes]].mean())
 
 
 def worst_share(values: ArrayLike, share: float) -> NDArray[np.float64]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.types import Floats, Ints
 from fedcohort.learning import Evaluation, LearningTask, Task
 from fedcohort.maths.scores import f1_by_class, macro_f1, worst_share
@@ -106,6 +106,8 @@ MEASURES: Mapping[str, Callable[[Evaluated], dict[str, Floats]]] = {
 def checked_measures(task: Task, names: str | Sequence[str] | None) -> tuple[str, ...]:
     """What is to be measured, told before the first round if it cannot be."""
     wanted = task.measures if names is None else ([names] if isinstance(names, str) else names)
+    if not isinstance(wanted, Iterable):
+        raise BadParameter("measures", "simulate", "names of measures", names)
     for name in wanted:
         if name not in MEASURES:
             raise UnknownName("measure", name, MEASURES)
