@@ -111,6 +111,8 @@ def test_a_diverging_client_gives_a_row_that_is_not_finite() -> None:
         ({"minima": [[1.0]], "importance": [0.5]}, "sum to 1"),
         ({"minima": [[1.0]], "importance": [math.nan]}, "'importance'"),
         ({"minima": [[1.0], [1.0]], "importance": [1.5, -0.5]}, "'importance'"),
+        ({"minima": [[1.0]], "importance": "a"}, "'importance'"),
+        ({"minima": [[1.0]], "importance": [[1.0], [1.0, 2.0]]}, "'importance'"),
         ({"minima": [[1.0]], "noise": -1.0}, "'noise'"),
         ({"minima": [[1.0]], "noise": math.nan}, "'noise'"),
     ],

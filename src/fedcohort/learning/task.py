@@ -309,7 +309,10 @@ def check_importance(importance: ArrayLike | None, sizes: Ints, owner: str) -> F
         if total == 0:
             raise BadInput(f"At least one client of {owner} must hold a sample. Got none.")
         return np.asarray(sizes / total, dtype=np.float64)
-    p = np.asarray(importance, dtype=np.float64)
+    try:
+        p = np.asarray(importance, dtype=np.float64)
+    except (TypeError, ValueError):
+        p = np.zeros(0)  # no numbers, or not of one length
     if p.shape != sizes.shape or not np.isfinite(p).all() or (p < 0).any():
         raise BadParameter(
             "importance", owner, f"{len(sizes)} finite numbers of at least 0", importance
