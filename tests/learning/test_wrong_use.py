@@ -188,9 +188,7 @@ def test_a_head_with_more_outputs_than_classes_is_measured() -> None:
 
 
 def test_measures_that_are_none() -> None:
-    with pytest.raises(
-        BadParameter, match="The 'measures' parameter of simulate must be names"
-    ):
+    with pytest.raises(BadParameter, match="The 'measures' parameter of simulate must be names"):
         simulate(TASK, "md:m=1", rounds=1, measures=3)  # type: ignore[arg-type]
 
 
