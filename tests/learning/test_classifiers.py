@@ -344,7 +344,7 @@ def test_bad_values(change: dict[str, float], match: str) -> None:
         ({"clients": [[0, TOTAL]]}, rf"client 0 must be positions in \[0, {TOTAL}\)"),
         ({"clients": [[0], [-1]]}, "client 1 must be positions"),
         ({"clients": [[0.5]]}, "client 0 must be a vector of positions"),
-        ({"clients": [[], []]}, "must hold a sample"),
+        ({"clients": [[], []]}, "holds a sample"),
         ({"classes": 1}, "'classes'"),
         ({"classes": 2.5}, "'classes'"),
         ({"gram_bytes": -1}, "'gram_bytes'"),
