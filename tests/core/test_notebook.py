@@ -12,7 +12,6 @@ from fedcohort import theory
 from fedcohort.core import notebook
 from fedcohort.designs import Everyone
 from fedcohort.learning import Quadratic
-from fedcohort.report.draw import curves as figures
 from fedcohort.report.draw.drawing import Drawing
 
 NASTY = "<script>alert('x')</script>&\""
@@ -51,7 +50,7 @@ def objects() -> dict[str, object]:
     task = Quadratic(np.eye(4))
     task.name = NASTY
     found = fedcohort.compare(task, {NASTY: "md:m=2"}, rounds=2, seeds=2, jobs=1)
-    drawing = figures.progress(found)
+    drawing = fedcohort.report.figures(found)["progress"]
     return {
         "Federation": federation, "Selector": selector, "Design": design, "Cohort": cohort,
         "Ledger": selector.ledger, "Task": task, "Comparison": found, "Trace": found.traces[0],

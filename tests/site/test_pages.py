@@ -14,8 +14,16 @@ mathml = pytest.importorskip("latex2mathml.converter", reason="needs the extra '
 
 import links  # noqa: E402
 import measured  # noqa: E402
+import reference  # noqa: E402
 import scheme_pages  # noqa: E402
 from fedcohort.schemes import SCHEMES  # noqa: E402
+
+
+def test_the_site_can_be_built_of_what_is_in_the_repository():
+    """Its settings name nothing that is missing, and the reference no module that has moved."""
+    config = pytest.importorskip("mkdocs.config")
+    assert config.load_config(str(ROOT / "mkdocs.yml")).site_name == "fedcohort"
+    assert all(reference.documented().values())
 
 
 def test_every_scheme_is_in_the_navigation():

@@ -33,7 +33,7 @@ MODULES = {
     "data": "data data.partition data.sets",
     "simulation": "simulation simulation.problem simulation.availability trace "
     "simulation.trials simulation.tuning",
-    "report": "report report.drawing report.live report.figures",
+    "report": "report report.panels report.draw.drawing report.show.live",
     "privacy": "privacy",
     "flower": "flower",
     "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters.loop",

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from fedcohort.report.draw.drawing import Drawing
     from fedcohort.report.show.live import Watch
     from fedcohort.simulation import Comparison
 
 __all__ = [
     "combined",
+    "figures",
     "pairwise",
     "print_summary",
     "summary",
@@ -92,6 +94,17 @@ def write_pictures(
     from fedcohort.report.show import pictures
 
     return pictures.write_pictures(comparison, folder, target, width=width, formats=formats)
+
+
+def figures(comparison: Comparison, target: float | None = None) -> dict[str, Drawing]:
+    """The figures of the page by their keys, in its order; a notebook shows each as it is."""
+    from fedcohort.report.panels import Shown, drawings, of_each
+
+    shown = Shown.of(comparison, target)
+    found = [
+        each for _, row in of_each(lambda panel: drawings(panel.content(shown))) for each in row
+    ]
+    return {each.key: each for each in found}
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
