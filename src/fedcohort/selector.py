@@ -297,7 +297,9 @@ class Selector:
         if len(theta) == len(standing.theta):
             standing = replace(standing, theta=theta)
         else:
-            standing = standing.served(setup, theta)
+            fresh = standing.served(setup, theta)
+            told = setup.aggregator.sized(fresh.aggregator, standing.aggregator)
+            standing = replace(fresh, aggregator=told)
         rest = play(setup, standing, self._selection, self.ledger)
         self._standing, record = carry(rest, carrier)
         self._selection = None

@@ -250,7 +250,7 @@ def test_server_and_estimator_are_used(digits: Softmax) -> None:
     adam = simulate(digits, "md", rounds=3, work=work, optimiser=Adam())
     assert not np.allclose(plain.model, memory.model)
     assert not np.allclose(plain.model, adam.model)
-    assert memory.settings["aggregator"] == "memory"
+    assert memory.settings["aggregator"] == "memory:guess=zero,alpha=0.1"
     assert adam.settings["optimiser"]["name"] == "adam"
     by_name = simulate(digits, "md", rounds=3, work=work, aggregator="memory", optimiser="sgd")
     np.testing.assert_array_equal(by_name.model, memory.model)

@@ -16,6 +16,7 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
+from fedcohort.server.aggregators import Aggregator
 from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
@@ -81,7 +82,10 @@ def run(
     """
     behind: tuple[Guard, ...] = options.get("hardened", ())
     over = divisions(problem, partitions)  # what is wrong with data shows before anything is said
-    print(disclosed(schemes, rounds, options.get("algorithm"), behind), file=sys.stderr)
+    print(
+        disclosed(schemes, rounds, options.get("algorithm"), behind, options.get("aggregator")),
+        file=sys.stderr,
+    )
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
     command = command_line()
     kept: dict[str, Any] = {"command": command}
@@ -116,11 +120,12 @@ def disclosed(
     rounds: int,
     algorithm: Algorithm | None = None,
     behind: tuple[Guard, ...] = (),
+    estimate: Aggregator | None = None,
 ) -> str:
     """What the server will learn of every client; schemes that disclose the same together."""
     alike: dict[tuple[Disclosure, ...], list[str]] = {}
     for label, arm in labelled(schemes).items():
-        alike.setdefault(arm.disclosures(rounds, algorithm, behind), []).append(label)
+        alike.setdefault(arm.disclosures(rounds, algorithm, behind, estimate), []).append(label)
     lines = ["What the server will learn of the clients:"]
     for learnt, labels in alike.items():
         lines.append(f"  {', '.join(labels)}")

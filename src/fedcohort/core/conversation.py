@@ -64,6 +64,14 @@ class Ask:
         """The answer of a client: runs where the data is."""
         return self.signal.of(client, self.settings)
 
+    def asks_the_same(self, other: Ask) -> bool:
+        """Whether the same clients are asked the same."""
+        return (
+            self.signal == other.signal
+            and dict(self.settings) == dict(other.settings)
+            and np.array_equal(self.clients, other.clients)
+        )
+
 
 Conversation: TypeAlias = Generator[Ask, Array, T]
 Answer: TypeAlias = Callable[[Ask], Array]

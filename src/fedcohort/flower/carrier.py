@@ -76,7 +76,7 @@ class FlowerCarrier(Carrier):
         self.algorithm = word_of(algorithm)
         self.payloads_form = Form(algorithm.up(session.layout.dimension), -LARGEST, LARGEST)
         self._vectors = session.vectors()
-        self._questioned = any(signal.needs_model for signal in session.setup.scheme.asks)
+        self._questioned = any(signal.needs_model for signal in session.setup.asks)
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
         self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
         self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client

@@ -45,6 +45,7 @@ from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
 from fedcohort.privacy.policy import Fresh
 from fedcohort.schemes import schemes
+from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.guards import GUARDS
 
 Build = Callable[[Context], Any]
@@ -54,9 +55,10 @@ CORE = (SIZE, LOSS, LABEL_HISTOGRAM, UPDATE, UPDATE_NORM)
 
 @cache
 def known_signals(more: tuple[Signal, ...] = ()) -> dict[str, Signal]:
-    """Every signal that an installed scheme asks for or listens to, by name, and ``more``."""
+    """Every signal that an installed part asks for or listens to, by name, and ``more``."""
     declared = [signal for cls in schemes().values() for signal in (*cls.asks, *cls.listens)]
-    declared += [signal for cls in GUARDS.all().values() for signal in cls.asks]
+    for kind in (GUARDS, AGGREGATORS):
+        declared += [signal for cls in kind.all().values() for signal in cls.asks]
     return {signal.name: signal for signal in (*CORE, *declared, *more)}
 
 

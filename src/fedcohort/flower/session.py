@@ -195,11 +195,12 @@ class Session:
                 len(own),
                 len(self.population.nodes),
             )
-        for signal in sorted({*scheme.asks, *scheme.listens}, key=lambda each: each.name):
+        for signal in sorted({*self.setup.asks, *scheme.listens}, key=lambda each: each.name):
             said = [line for offers in told.values() if (line := missing([signal], offers))]
             if not said:
                 continue
-            what = f"{scheme.name} asks for '{signal.name}' ({signal.discloses})"
+            asker = scheme if signal in {*scheme.asks, *scheme.listens} else self.setup.aggregator
+            what = f"{asker.name} asks for '{signal.name}' ({signal.discloses})"
             if len(said) == len(self.population.nodes):
                 raise TooFewClients(f"{what}, and no client can tell it. {said[0]}")
             log.warning("\t├──> %s: %d of %d cannot. %s", what, len(said), len(told), said[0])

@@ -495,7 +495,7 @@ def _require(name: str, fits: bool, must: str, got: object) -> None:
 def _asks_of_clients(setup: Setup) -> bool:
     """Whether clients must be able to do more than to train and to send what they learnt."""
     scheme = setup.scheme
-    more = scheme.asks or scheme.listens - {UPDATE} or scheme.subsampling or scheme.counts_samples
+    more = setup.asks or scheme.listens - {UPDATE} or scheme.subsampling or scheme.counts_samples
     return bool(more or word_of(setup.algorithm))
 
 

@@ -88,12 +88,12 @@ def _asked(
     heard: list[Heard],
     round: int | None = None,
 ) -> Choosing[Any]:
-    """A conversation of the scheme; its questions are booked, its answers kept.
+    """A conversation of the scheme, or of the aggregator; questions are booked, answers kept.
 
     What is put to clients, and what the scheme hears of it, are as the guards want it.
     """
     round = state.round if round is None else round
-    talk = questions(conversation, setup.scheme.asks, setup.scheme.name)
+    talk = questions(conversation, setup.asks, setup.scheme.name)
     rows: Any = None
     try:
         while True:
@@ -114,12 +114,31 @@ def _asked(
 
 
 def begin(setup: Setup, state: State, ledger: Ledger) -> Choosing[State]:
-    """Let the scheme ask what it must know beforehand; nothing is asked a second time."""
-    if state.scheme is not None:
+    """Let scheme and aggregator ask what they must know; nothing is asked a second time."""
+    round, heard = state.round, list[Heard]()
+    if state.scheme is None:
+        round = -1
+        opening = setup.scheme.start(state.federation, stream(setup.seed, "start"))
+        known = yield from _asked(setup, state, opening, ledger, heard, round)
+        state = replace(state, scheme=known)
+    talk = setup.aggregator.told(state.aggregator, state.federation)
+    if talk is state.aggregator:
         return state
-    opening = setup.scheme.start(state.federation, stream(setup.seed, "start"))
-    known = yield from _asked(setup, state, opening, ledger, [], -1)
-    return replace(state, scheme=known)
+    told = yield from _asked(setup, state, _unheard(talk, heard), ledger, [], round)
+    return replace(state, aggregator=told)
+
+
+def _unheard(conversation: Any, heard: list[Heard]) -> Choosing[Any]:
+    """The questions of a conversation that were not answered a moment ago."""
+    rows: Any = None
+    try:
+        while True:
+            ask = conversation.send(rows)
+            rows = next((each.rows for each in heard if each.ask.asks_the_same(ask)), None)
+            if rows is None:
+                rows = yield ask
+    except StopIteration as end:
+        return end.value
 
 
 def admit(setup: Setup, state: State, federation: Federation, ledger: Ledger) -> Choosing[State]:

@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.algorithms.base import Algorithm, Layers
 from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Ask
+from fedcohort.core.conversation import Ask, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.federation import Federation
@@ -55,9 +55,18 @@ class Setup:
             federation = guard.admitted(federation)
         return federation
 
+    @property
+    def asks(self) -> frozenset[Signal]:
+        """What scheme and aggregator may ask clients for."""
+        return self.scheme.asks | self.aggregator.asks
+
     def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
-        """What the server learns through the scheme, as the guards let it ask."""
+        """What the server learns by questions, as the guards let it ask."""
         told = self.scheme.disclosures(rounds)
+        more = self.aggregator.asks - self.scheme.asks
+        told += tuple(
+            Disclosure(s.name, "once", s.discloses) for s in sorted(more, key=lambda s: s.name)
+        )
         for guard in self.guards:
             told = tuple(guard.disclosed(each, self.scheme) for each in told)
         return told

@@ -17,7 +17,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.spec import spec
 from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
-from fedcohort.server import Aggregator, Optimiser
+from fedcohort.server import Aggregator, Optimiser, aggregator
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.guards import Guard
 from fedcohort.server.optimisers import OPTIMISERS
@@ -98,15 +98,21 @@ class Arm:
         return "".join(filter(None, map(code_of, self.parts))) or None
 
     def disclosures(
-        self, rounds: int, algorithm: Algorithm | None = None, behind: tuple[Guard, ...] = ()
+        self,
+        rounds: int,
+        algorithm: Algorithm | None = None,
+        behind: tuple[Guard, ...] = (),
+        estimate: Aggregator | None = None,
     ) -> tuple[Disclosure, ...]:
         """What the server learns of clients, behind guards.
 
-        ``algorithm`` is that of the rest of a comparison.
+        ``algorithm`` and ``estimate`` are those of the rest of a comparison.
         """
         used: Any = algorithm if self.algorithm is None else self.algorithm
         told = () if used is None else used.disclosures
-        return (*Setup(as_scheme(self.scheme), 0, guards=behind).disclosures(rounds), *told)
+        made = aggregator(estimate if self.aggregator is None else self.aggregator)
+        setup = Setup(as_scheme(self.scheme), 0, aggregator=made, guards=behind)
+        return (*setup.disclosures(rounds), *told)
 
     def run(self, task: Task, **options: Any) -> Trace:
         """Simulate it, with ``options`` for what is not its own."""

@@ -9,7 +9,9 @@ import numpy as np
 
 from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Conversation, Signal
 from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
 from fedcohort.core.positions import missing_from
@@ -35,6 +37,8 @@ class Aggregator(Checked, ABC):
     """Whether it holds updates against one another, so that all must be of one model."""
     no_sums: ClassVar[str] = ""
     """Why it cannot use answers that are sums over samples; "" where it can."""
+    asks: ClassVar[frozenset[Signal]] = frozenset()
+    """What it must know of clients before their first round."""
 
     def unfit(self, setup: Any) -> str:
         """Why it cannot be used with the rest of a `Setup`; "" where it can."""
@@ -43,6 +47,17 @@ class Aggregator(Checked, ABC):
     @abstractmethod
     def start(self, importance: Floats, dimension: int) -> Any:
         """The memory before the first round."""
+
+    def told(self, memory: Any, federation: Federation) -> Any | Conversation[Any]:
+        """The memory with what it must know of clients, each of which is asked once.
+
+        Called before every round; the memory itself where there is nothing to ask.
+        """
+        return memory
+
+    def sized(self, memory: Any, told: Any) -> Any:
+        """A memory that starts, for another model, with what was ``told`` to the one before."""
+        return memory
 
     @abstractmethod
     def begin(self, memory: Any, cohort: Cohort, importance: Floats | None = None) -> Any:

@@ -9,10 +9,15 @@ import numpy as np
 
 from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
+from fedcohort.core.conversation import Ask, Conversation, Signal
+from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import Federation
 from fedcohort.core.latest import LatestRows
+from fedcohort.core.parameters import OneOf, Real
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server.aggregators._guess import SIGNALS, Guess
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 
 
@@ -22,7 +27,8 @@ class MemoryState:
 
     importance: Annotated[Floats, Shaped("n", low=0)]
     latest: LatestRows  # (n, d) the last update of every client; zero before it was seen
-    average: Annotated[Floats, Shaped("d")]  # sum_i p_i y_i, kept up to date
+    average: Annotated[Floats, Shaped("d")]  # sum_i p_i y_i over those seen, kept up to date
+    guess: Guess  # of those not seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +37,7 @@ class _Account:
 
     memory: MemoryState
     expected: Floats  # (d,) sum_i p_i y_i over those who are there
+    slopes: Floats  # (f, d) of the guesses, as they were before the round
     surprise: Floats | None = None  # (d,) sum_i omega_i (delta_i - y_i) so far
 
 
@@ -38,11 +45,22 @@ class _Account:
 class Memory(Aggregator):
     """sum_i p_i y_i + sum_{i in S} omega_i (delta_i - y_i), y_i = the last update of client i.
 
+    Of a client not seen yet y_i is a guess: zero, or by ridge regression of the updates seen on
+    what every client was asked before the first round, its label shares or a sketch of an update.
+
     Unbiased for the same target as the plain sum, because E omega_i = p_i; its variance is
     that of the *changes* delta_i - y_i only (`fedcohort.theory.memory_variance`), so it pays as
     soon as updates resemble the last ones. It costs no message, but an (n, d) table on the
     server, shared with a scheme that keeps the same (`clustered-similarity`). With clients
     away, p is that of the round. Weights that are biased leave it biased.
+
+    Parameters
+    ----------
+    guess
+        What the guess rests on: ``"zero"`` (nothing is asked), ``"labels"`` or ``"sketches"``
+        (64 sums of an update, for which everybody trains once and sends no update).
+    alpha
+        The penalty of the regression, in mean squared lengths of what it rests on.
 
     It remembers what a client does, so it is of no use where answers count per sample.
 
@@ -62,6 +80,9 @@ class Memory(Aggregator):
     [2.]
     """
 
+    guess: Annotated[str, OneOf(("zero", *SIGNALS))] = "zero"
+    alpha: Annotated[float, Real(0, 1e6)] = 0.1
+
     name: ClassVar[str] = "memory"
     paper: ClassVar[Citation | None] = Citation(
         "Divyansh Jhunjhunwala, Pranay Sharma, Aushim Nagarkatti, Gauri Joshi",
@@ -71,34 +92,61 @@ class Memory(Aggregator):
         "with any importance and weights",
     )
     needs_rows: ClassVar[bool] = True
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset(SIGNALS.values()),
+        lambda memory: frozenset({SIGNALS[memory.guess]} if memory.guess in SIGNALS else ()),
+    )
     no_sums: ClassVar[str] = (
         "The memory estimator keeps the update of a client, but here a client sends the sum over "
         "its samples of the round; use the plain estimator."
     )
 
     def start(self, importance: Floats, dimension: int) -> MemoryState:
-        table = LatestRows.nothing(len(importance), dimension)
-        return MemoryState(importance, table, np.zeros(dimension))
+        n = len(importance)
+        table, guess = LatestRows.nothing(n, dimension), Guess.nothing(n, dimension)
+        return MemoryState(importance, table, np.zeros(dimension), guess)
+
+    def told(
+        self, memory: MemoryState, federation: Federation
+    ) -> MemoryState | Conversation[MemoryState]:
+        strangers = memory.guess.strangers(federation)
+        if self.guess not in SIGNALS or not len(strangers):
+            return memory
+        return self._told(memory, strangers)
+
+    def _told(self, memory: MemoryState, clients: Ints) -> Conversation[MemoryState]:
+        answers = yield Ask(SIGNALS[self.guess], clients)
+        guess = memory.guess.told(self.guess, clients, answers, memory.latest)
+        return replace(memory, guess=guess)
+
+    def sized(self, memory: MemoryState, told: MemoryState) -> MemoryState:
+        known, asked = told.guess.known, told.guess.asked
+        fresh = Guess.nothing(len(known), len(memory.average), known.shape[1])
+        return replace(memory, guess=replace(fresh, known=known, asked=asked))
 
     def begin(
         self, memory: MemoryState, cohort: Cohort, importance: Floats | None = None
     ) -> _Account:
         if cohort.per_sample:
             raise BadInput(self.no_sums)
+        p = memory.importance if importance is None else importance
         expected = memory.average if importance is None else memory.latest.weighted_sum(importance)
-        return _Account(memory, expected)
+        slopes = memory.guess.slopes(self.alpha)
+        return _Account(memory, expected + memory.guess.expected(p, slopes), slopes)
 
     def add(self, account: _Account, clients: Ints, weights: Floats, updates: Array) -> _Account:
         memory = account.memory
         last, p = memory.latest.rows(clients).astype(np.float64), memory.importance
-        surprise = weighted_sum(weights, updates - last)
+        supposed = last + memory.guess.of(clients, account.slopes)
+        surprise = weighted_sum(weights, updates - supposed)
         if account.surprise is not None:
             surprise = account.surprise + surprise
         # In the precision in which they are kept, so that the average never drifts from them.
-        moved = weighted_sum(p[clients], updates.astype(np.float32) - last)
+        change = updates.astype(np.float32) - last
+        average = memory.average + weighted_sum(p[clients], change)
         table = memory.latest.replaced(clients, updates)
-        after = MemoryState(p, table, memory.average + moved)
-        return _Account(after, account.expected, surprise)
+        after = MemoryState(p, table, average, memory.guess.answered(clients, change))
+        return replace(account, memory=after, surprise=surprise)
 
     def finish(self, account: _Account, dimension: int) -> tuple[Floats, MemoryState]:
         surprise = account.surprise
@@ -122,13 +170,14 @@ class Memory(Aggregator):
         came_from: Ints,
         latest: LatestRows | None = None,
     ) -> MemoryState:
+        kept: LatestRows | None = None
         if _fits(latest, len(importance), memory):
-            table = latest
-        elif len(memory.latest) == 0:  # lean, and the scheme began anew
-            table = LatestRows.nothing(len(importance), len(memory.average))
-        else:
-            table = memory.latest.moved(came_from)
-        return MemoryState(importance, table, table.weighted_sum(importance))
+            kept = latest
+        elif len(memory.latest):  # not lean, or the scheme did not begin anew
+            kept = memory.latest.moved(came_from)
+        table = LatestRows.nothing(len(importance), len(memory.average)) if kept is None else kept
+        guess = memory.guess.moved(came_from, kept)
+        return MemoryState(importance, table, table.weighted_sum(importance), guess)
 
 
 def _fits(latest: LatestRows | None, n: int, memory: MemoryState) -> TypeGuard[LatestRows]:
