@@ -73,7 +73,7 @@ def test_another_server_cannot_go_on_with_it(tmp_path: Path) -> None:
     found = Selector.load(tmp_path / "run.npz")
     with pytest.raises(BadInput, match=r"with the optimiser adam:eta_g=0\.1.*this is yogi"):
         OwnLoop(found, **OPTIONS | {"optimiser": "yogi"})
-    with pytest.raises(BadInput, match="with the aggregator memory:.*; this is plain"):
+    with pytest.raises(BadInput, match=r"with the aggregator memory:.*; this is plain"):
         OwnLoop(found, **OPTIONS | {"aggregator": "plain"})
     with pytest.raises(BadInput, match="give it to that loop again before save"):
         found.save(tmp_path / "other.npz")

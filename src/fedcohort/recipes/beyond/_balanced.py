@@ -42,7 +42,7 @@ def lognormal(n: int, mean: float, sigma: float = 1.0) -> str:
     """Sizes at the quantiles of a log-normal law, as a partition takes them.
 
     >>> lognormal(3, 100)
-    '28-74-197'
+    '28-75-197'
     """
     law = NormalDist(0, sigma)
     raw = [exp(law.inv_cdf((i + 0.5) / n)) for i in range(n)]
