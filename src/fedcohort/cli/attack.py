@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcohort.cli.running import part_option
+from fedcohort.cli.running import CLIENTS_LIMIT, check_options, part_option
 from fedcohort.core.errors import BadInput, FedcohortError
+from fedcohort.core.parameters import Whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.schemes import SCHEMES
 from fedcohort.server.guards import GUARDS, Guard, guards
+from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 
 _SETTINGS = {"poisson": "poisson:cap=true"}
@@ -48,6 +50,8 @@ def attack(
     the default settings take about four minutes of one processor; every row is printed when it is
     known.
     """
+    often = {"--rounds": (Whole(1, ROUND_LIMIT), rounds)}
+    check_options({"--clients": (Whole(2, CLIENTS_LIMIT), clients), **often})
     liars = max(1, clients // 100) if attackers is None else attackers
     if liars >= clients:
         raise BadInput(f"The option --attackers must be below --clients. Got {liars} instead.")

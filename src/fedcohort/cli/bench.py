@@ -18,11 +18,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
+from fedcohort.cli.running import CLIENTS_LIMIT, check_options
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.cohort import Replies
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation, importance_of
+from fedcohort.core.parameters import Whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
@@ -30,6 +32,7 @@ from fedcohort.harness import ScriptedClient
 from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
+from fedcohort.simulation.engine import ROUND_LIMIT
 
 YARDSTICK = "uniform"
 
@@ -55,6 +58,8 @@ def bench(
     Processor time of the server alone: what clients need to answer is not counted, nor is
     training. Sizes are log-normal; losses, labels and updates are made up.
     """
+    often = {"--rounds": (Whole(2, ROUND_LIMIT), rounds)}
+    check_options({"--clients": (Whole(1, CLIENTS_LIMIT), clients), **often})
     sizes = _sizes(clients)
     federation = Federation(importance_of(read_importance(importance), sizes), sizes)
     wanted = [YARDSTICK, YARDSTICK, *(words or SCHEMES)]  # the first only warms up

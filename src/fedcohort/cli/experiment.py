@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fedcohort.algorithms import algorithm
-from fedcohort.cli.running import check_options
+from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import OneOf, Real, Whole
@@ -111,8 +111,7 @@ def _check(given: SimpleNamespace) -> None:
             "--defer": (often, given.defer),
         }
     )
-    if given.jobs == 0:
-        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
+    check_jobs(given.jobs)
     if given.steps is not None and given.epochs is not None:
         raise BadInput("Give --steps or --epochs, not both.")
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.cli.running import RayOption, check_options, command_line
+from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
 from fedcohort.core.errors import BadInput, FedcohortError, brief
 from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
@@ -75,8 +75,7 @@ def reproduce(
             "--partitions": (Whole(1, SEEDS_LIMIT), partitions),
         }
     )
-    if jobs == 0:
-        raise BadInput("The option --jobs must be a number of processes, or -1 for all cores.")
+    check_jobs(jobs)
     asked = _Asked(scale, seed, seeds, partitions, jobs, ray)
     if name is not None:
         if everything or paper is not None:

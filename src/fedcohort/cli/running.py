@@ -22,6 +22,7 @@ from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
 from fedcohort.simulation.divisions import divisions
 from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.processes import JOBS_LIMIT
 from fedcohort.simulation.runfolder import CROSSING
 from fedcohort.trace import SUSTAINED
 
@@ -31,6 +32,17 @@ def check_options(options: dict[str, tuple[Constraint, object]]) -> None:
     for name, (constraint, value) in options.items():
         if value is not None and not constraint.accepts(value):
             raise BadInput(f"The option {name} must be {constraint}. Got {value} instead.")
+
+
+CLIENTS_LIMIT = 10_000_000
+"""Made-up clients of a command."""
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that can be none."""
+    if jobs == 0 or jobs > JOBS_LIMIT:
+        must = f"a number of processes, {JOBS_LIMIT} at most, or -1 for all cores"
+        raise BadInput(f"The option --jobs must be {must}. Got {jobs} instead.")
 
 
 def part_option(text: str, kind: Kind[Any], *names: str) -> Any:

@@ -26,7 +26,7 @@ from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
-from fedcohort.simulation.processes import Executor, Processes
+from fedcohort.simulation.processes import JOBS_LIMIT, Executor, Processes
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
     CODE,
@@ -238,8 +238,9 @@ def compare(
     """
     check_work(options.get("work"), "compare")
     check_rounds("rounds", rounds)
-    if not is_whole(jobs) or jobs == 0:
-        raise BadParameter("jobs", "compare", "a number of processes, or -1 for all cores", jobs)
+    if not is_whole(jobs) or jobs == 0 or jobs > JOBS_LIMIT:
+        must = f"a number of processes, {JOBS_LIMIT} at most, or -1 for all cores"
+        raise BadParameter("jobs", "compare", must, jobs)
     executor: Executor = Processes(jobs) if ray is None else RayCluster(ray, jobs)
     options = built_options(options)
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}

@@ -35,6 +35,10 @@ class Executor(Protocol):
         ...
 
 
+JOBS_LIMIT = 1024
+"""Processes at a time."""
+
+
 @dataclass(frozen=True)
 class Processes:
     """Processes of this machine, with one thread each for linear algebra."""
