@@ -92,6 +92,19 @@ def test_D76_a_missing_loss_counts_as_the_median() -> None:
     assert found == [[2, 3, 4], [1, 2, 3, 4]]  # after the median itself, 0.2, and before 0.1
 
 
+@pytest.mark.parametrize(("away", "there"), [({1, 4, 6}, 5), ({0, 1, 4, 6, 7}, 3)])
+def test_D76_over_a_network_who_is_silent_comes_last(away: set[int], there: int) -> None:
+    """Who does not answer a question will hardly train, and the round would wait for it."""
+    pytest.importorskip("flwr")
+    from helpers import lies
+    from helpers.flower_play import play
+
+    with pytest.warns(FedcohortWarning, match=f"{len(away)} of 8 losses"):
+        strategy, _ = play(lies.Lying(lies.silent, ["loss"], away), "pow-d:m=5,d=8")
+    chosen = [set(cohort.clients.tolist()) for cohort in strategy.cohorts]
+    assert all(len(who) == 5 and len(who - away) == there for who in chosen)
+
+
 def test_D77_a_stale_loss_is_dropped() -> None:
     federation = Federation.from_sizes([1, 1])
 

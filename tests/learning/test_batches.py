@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
+from fedcohort.core.errors import TooLarge
 from fedcohort.core.types import Ints
 from fedcohort.learning.batches import batches, participants
 from fedcohort.learning.work import LocalWork
@@ -110,3 +111,11 @@ def test_training_uses_participants_only(batch: int | None) -> None:
 def test_nobody_takes_part() -> None:
     rows, lengths = batches(philox(0), 3, LocalWork(), 1e-12)
     assert rows.size == lengths.size == 0
+
+
+@pytest.mark.parametrize(
+    "work", [{"steps": 10**14}, {"epochs": 10**13}, {"steps": 10**13, "batch": 5}]
+)
+def test_steps_that_no_memory_holds_are_refused_before_they_are_drawn(work: dict[str, int]) -> None:
+    with pytest.raises(TooLarge, match="samples each would not fit in memory: lower 'steps'"):
+        batches(philox(0), 5, LocalWork(**{"batch": 2, **work}))

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedcohort.core.errors import TooLarge
+from fedcohort.core.memory import free_bytes
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.work import LocalWork
 from fedcohort.maths.draws import distinct
 
 _SORTED = 64  # times a batch: of more samples, a few are drawn rather than all put in order
+_FEW = 10_000_000
+"""So many rows fit anywhere."""
+_ROW_BYTES = 24
+"""Memory for the place of a row in a batch, at the peak."""
 
 
 def participants(rng: np.random.Generator, size: int, data_rate: float) -> Ints:
@@ -43,6 +49,11 @@ def batches(
     steps, batch = work.steps_for(count), work.batch_for(count)
     if steps == 0:
         return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if steps * batch > _FEW and _ROW_BYTES * steps * batch > free_bytes():
+        raise TooLarge(
+            f"{steps:,} steps on {batch:,} samples each would not fit in memory: lower 'steps', "
+            "'epochs' or 'batch'."
+        )
     if batch == count:  # every step takes all: their order is no matter
         return np.broadcast_to(chosen, (steps, count)), np.full(steps, count)
     if work.batches == "fresh":
