@@ -23,7 +23,9 @@ from fedcohort.core.errors import (
     shown,
 )
 from fedcohort.schemes.clustered_similarity import ClusteredSimilarity
+from fedcohort.server.guards import guards
 from fedcohort.simulation import Quadratic, compare
+from fedcohort.simulation.availability import availability
 
 FEDERATION = Federation.from_sizes([3, 2, 1])
 DESIGN = scheme("md", m=2).law(FEDERATION)
@@ -112,6 +114,34 @@ def test_no_more_than_a_line(value: Any) -> None:
     for error in (BadParameter("m", "md", "an int", value), UnknownName("scheme", value, ["md"])):
         assert len(str(error)) < 250
         assert "\n" not in str(error)
+
+
+WORDS = {
+    "brackets": "[" * 100_000,
+    "brackets in brackets": "[" * 50_000 + "]" * 50_000,
+    "digits": "9" * 5000,
+    "commas": "," * 100_000,
+    "lists": "[1," * 30_000,
+    "no setting": "x" * 100_000 + "=1,m",
+}
+
+
+@pytest.mark.parametrize("named", WORDS)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda word: scheme(f"md:m={word}"),
+        lambda word: scheme(f"md:m=2,m={word},m=3"),
+        lambda word: guards(f"clip:times={word}"),
+        lambda word: availability(f"random:probability={word}"),
+    ],
+    ids=["scheme", "twice", "guard", "availability"],
+)
+def test_whatever_stands_for_a_value_is_refused_in_a_line(read: Any, named: str) -> None:
+    with pytest.raises(FedcohortError) as caught:
+        read(WORDS[named])
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
 
 
 def test_a_value_that_cannot_be_shown() -> None:

@@ -214,9 +214,10 @@ def test_the_target_is_no_reason_to_refuse(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run/settings.json").read_text())["target"] == 0.9
 
 
-def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[" * 100_000], ids=["half", "brackets without end"])
+def test_a_damaged_folder_is_named(text: str, tmp_path: Path) -> None:
     run(tmp_path / "run")
-    (tmp_path / "run/settings.json").write_text("{")
+    (tmp_path / "run/settings.json").write_text(text)
     with pytest.raises(BadCheckpoint, match="is damaged"):
         run(tmp_path / "run")
 

@@ -91,7 +91,8 @@ class Cohort:
         if self.weights.dtype != object and not np.all(np.isfinite(self.weights)):
             raise BadInput("The weights of a cohort must be finite.")
         if not 0 < self.data_rate <= 1:
-            raise BadInput(f"The data_rate of a cohort must be in (0, 1]; got {self.data_rate}.")
+            got = shown(self.data_rate)
+            raise BadInput(f"The data_rate of a cohort must be in (0, 1]; got {got}.")
         if self.reserve is not None and len(self.reserve.members) != len(self.clients):
             raise BadInput(
                 f"A reserve needs the group of every client of the cohort; got "

@@ -33,12 +33,13 @@ def split(word: str) -> tuple[str, dict[str, str]]:
         if equals and "[" not in key:
             last = key.strip().replace("-", "_")
             if last in settings:
-                raise BadInput(f"'{word}' gives the setting '{last}' twice.")
+                raise BadInput(f"{shown(word)} gives the setting {shown(last)} twice.")
             settings[last] = value.strip()
         elif last:
             settings[last] += f",{piece.strip()}"
         else:
-            raise BadInput(f"'{word}' must read name:setting=value,...; '{piece}' has no '='.")
+            must = "must read name:setting=value,..."
+            raise BadInput(f"{shown(word)} {must}; {shown(piece)} has no '='.")
     return name.strip(), settings
 
 
@@ -58,7 +59,7 @@ def pieces(text: str) -> list[str]:
         else:
             found[-1] += sign
     if depth:
-        raise BadInput(f"'{text}' must close every bracket that it opens, and no other.")
+        raise BadInput(f"{shown(text)} must close every bracket that it opens, and no other.")
     return found
 
 
@@ -98,7 +99,7 @@ def value(text: str) -> Any:
         return {"true": True, "false": False, "none": None}[text.lower()]
     try:
         read = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, too many digits, brackets without end
         return bare(text)
     return read if isinstance(read, int | float) else bare(text)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, shown
 from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Bools, Ints
 
@@ -90,7 +90,9 @@ class Dataset:
                 )
         if not is_real(self.unit) or self.unit <= 0 or (self.scaled and self.unit != 1):
             must = "1 where samples are scaled" if self.scaled else "a number above 0"
-            raise BadInput(f"unit of the data set '{self.name}' must be {must}; got {self.unit}.")
+            raise BadInput(
+                f"unit of the data set '{self.name}' must be {must}; got {shown(self.unit)}."
+            )
         self._check_tokens()
         for name in ("x_train", "y_train", "x_test", "y_test", "groups_train", "groups_test"):
             if getattr(self, name) is not None:

@@ -160,7 +160,7 @@ def kept_date(facts: dict[str, Any], place: Path) -> dict[str, Any]:
     """The same facts with the date and the time of the run that found them first."""
     try:
         old = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return facts
     passing = {"date", "seconds"}
     if not isinstance(old, Mapping) or not passing <= old.keys():

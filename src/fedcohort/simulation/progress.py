@@ -48,5 +48,5 @@ def read_progress(folder: Path) -> Iterator[RunProgress]:
     for path in sorted(folder.glob("*.json")):
         try:
             yield RunProgress(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):  # it was just replaced, or is somebody else's
+        except (OSError, ValueError, TypeError, RecursionError):  # just replaced, or no note
             continue

@@ -113,7 +113,7 @@ def read_settings(place: Path) -> dict[str, Any]:
             options = renamed_keys(found.get("options", {}))
             common = {"seeds": [], PARTITIONS: [base_of(found)]}  # not in all older versions
             return {**common, **found, **({"options": options} if options else {})}
-    except (ValueError, KeyError, AttributeError):  # no JSON, no text, or of something else
+    except (ValueError, KeyError, AttributeError, RecursionError):  # no JSON, or of something else
         pass
     raise BadCheckpoint(f"'{path}' is damaged; take another folder, or delete '{place}'.")
 

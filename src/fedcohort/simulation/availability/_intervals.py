@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, shown
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Intervals:
     def of(cls, intervals: Sequence[tuple[float, float]], period: float) -> Intervals:
         """Any intervals: they are folded into one period, and joined where they meet."""
         if not (math.isfinite(period) and period > 0):
-            raise BadInput(f"The period of a trace must be a number above 0; got {period}.")
+            raise BadInput(f"The period of a trace must be a number above 0; got {shown(period)}.")
         pieces: list[tuple[float, float]] = []
         for start, end in intervals:
             if not (math.isfinite(start) and math.isfinite(end) and start <= end):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, shown
 from fedcohort.core.types import Ints
 from fedcohort.simulation.availability.base import Availability
 
@@ -31,7 +31,7 @@ class Random(Availability):
         if chances.dtype.kind not in "iuf" or not np.all((chances >= 0) & (chances <= 1)):
             raise BadInput(
                 "The 'probability' parameter of random availability must be in [0, 1]. "
-                f"Got {self.probability!r} instead."
+                f"Got {shown(self.probability)} instead."
             )
 
     def available(self, n: int, round: int, rng: np.random.Generator) -> Ints | None:
