@@ -47,6 +47,31 @@ def test_a_wanted_epsilon_gives_the_noise():
     assert 0.98 < told["epsilon"] <= 1
 
 
+def test_both_neighbours_stand_side_by_side():
+    told = json.loads(run("md", "-n", "20", "-T", "5", "--adjacency", "both", "--json"))
+    assert [each["adjacency"] for each in told] == ["add-remove", "replace-one"]
+    assert told[1]["deviation"] == pytest.approx(2 * told[0]["deviation"])
+    table = run("md", "-n", "20", "-T", "5", "--adjacency", "both")
+    assert "neighbour" in table
+
+
+def test_advice_tells_the_noise_of_a_wanted_epsilon(tmp_path):
+    file = tmp_path / "sizes.csv"
+    file.write_text("3\n" + "1\n" * 20)
+    words = ["advise", str(file), "-m", "4", "-T", "10", "--epsilon", "2", "--json"]
+    more = ["--only", "poisson", "--only", "uniform", "--only", "pow-d"]
+    result = CliRunner().invoke(app(), [*words, *more], catch_exceptions=False)
+    rows = {row["name"]: row for row in json.loads(result.output)["rows"]}
+    assert 1.95 < rows["poisson"]["epsilon"] <= 2
+    assert 0 < rows["poisson"]["deviation"] < rows["uniform"]["deviation"]
+    assert rows["pow-d"]["deviation"] is None  # no noise on the sum covers its choice
+
+
+def test_a_scheme_tells_what_it_costs():
+    result = CliRunner().invoke(app(), ["schemes", "binomial"], catch_exceptions=False)
+    assert "epsilon 7.05" in result.output
+
+
 def test_clients_of_different_sizes_pay_differently(tmp_path):
     file = tmp_path / "sizes.csv"
     file.write_text("5\n" + "1\n" * 20)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from fedcohort.core import Shares
 from fedcohort.core.participation import Participation
-from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.designs import (
+    Bernoulli,
+    Cube,
+    Everyone,
+    Pivotal,
+    Rows,
+    Simple,
+    Stratified,
+    Systematic,
+)
 from fedcohort.privacy.amplification import ADJACENCIES, Part
 from fedcohort.privacy.composition import Rounds, epsilon
 from helpers.mixtures import STEP, density, neighbours, profile
@@ -31,6 +43,12 @@ DESIGNS = {
     "clustered, dedicated": Rows.along(np.array([3, 2, 1, 0]), FOUR, 3, dedicate=True),
     "hansen-hurwitz": Rows.hansen_hurwitz(EQUAL, UNEQUAL, 2),
     "everyone": Everyone(UNEQUAL),
+    "pivotal": Pivotal.proportional(FOUR, 2, np.array([2, 0, 3, 1])),
+    "pivotal, one is sure": Pivotal.proportional(
+        Shares.of(np.array([5, 1, 2, 1])), 2, np.arange(4)
+    ),
+    "systematic": Systematic.proportional(FOUR, 2, np.arange(4)),
+    "cube": Cube.proportional(FOUR, 2, np.array([[1.0], [-1.0], [0.5], [-0.5]])),
     "strata": Stratified(
         4,
         (np.array([0, 3]), np.array([1, 2])),
@@ -80,6 +98,8 @@ def test_no_exact_profile_passes_the_bound(name, adjacency):
         ("clustered", "add-remove"),
         ("hansen-hurwitz", "add-remove"),
         ("strata", "add-remove"),
+        ("pivotal", "add-remove"),
+        ("systematic", "add-remove"),
         ("fixed size", "replace-one"),
         ("strata", "replace-one"),
     ],
@@ -89,6 +109,43 @@ def test_forgetting_who_gives_way_is_caught(name, adjacency):
     known = DESIGNS[name].participation()
     wrong = replace(known, displaced=np.zeros(len(known.weight)))
     assert excess(DESIGNS[name], adjacency, wrong) > 1e-3
+
+
+def unmatched(design, client):
+    """How much of the cohorts without a client cannot be made of those with it, by one swap.
+
+    A flow from the cohorts with it, over one swap, to those without, in whole numbers.
+    """
+    cohorts = [(p, set(c.clients.tolist())) for p, c in design.enumerate()]
+    inside = [(p, s) for p, s in cohorts if client in s]
+    without = [(p, s) for p, s in cohorts if client not in s]
+    chance = sum(p for p, _ in inside)
+    masses = [p / chance for p, _ in inside] + [p / (1 - chance) for p, _ in without]
+    scale = lcm(*(mass.denominator for mass in masses))
+    flow = np.zeros((len(cohorts) + 2,) * 2, dtype=np.int64)
+    flow[-2, : len(inside)] = [int(mass * scale) for mass in masses[: len(inside)]]
+    flow[len(inside) : -2, -1] = [int(mass * scale) for mass in masses[len(inside) :]]
+    for i, (_, one) in enumerate(inside):
+        for j, (_, other) in enumerate(without):
+            if len(other - one) == 1:
+                flow[i, len(inside) + j] = scale
+    assert flow.max() < 2**31
+    return (
+        1
+        - maximum_flow(csr_array(flow.astype(np.int32)), len(cohorts), len(cohorts) + 1).flow_value
+        / scale
+    )
+
+
+@pytest.mark.parametrize("sizes", [[1, 2, 3, 4], [3, 1, 4, 1, 5], [2, 2, 1, 3, 3, 1]])
+def test_of_pivotal_cohorts_one_swap_makes_those_without_a_client(sizes):
+    """Exactly, by a flow of whole numbers; of systematic ones it does not (the planted defect)."""
+    shares, m = Shares.of(np.array(sizes)), len(sizes) // 2
+    for order in (np.arange(len(sizes)), np.arange(len(sizes))[::-1]):
+        along = Pivotal.proportional(shares, m, order)
+        assert [unmatched(along, client) for client in along.open] == [0] * len(along.open)
+    steps = Systematic.proportional(shares, m, np.arange(len(sizes)))
+    assert max(unmatched(steps, client) for client in steps.open) > 0.1
 
 
 def test_forgetting_repeated_draws_is_caught():

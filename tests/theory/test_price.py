@@ -128,6 +128,39 @@ def test_a_design_that_says_nothing_is_not_amplified():
     assert "Mine" in found.how
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_line_schemes_by_sizes_pay_for_their_chance_alone(adjacency):
+    """By swaps as uniform; where members hang together as if it were known who took part."""
+    setting = {"rounds": 30, "noise": 1.0, "delta": 1e-5, "adjacency": adjacency}
+    uniform = price("uniform:m=5", [1] * 50, **setting)
+    pivotal = price("pivotal:m=5,by=sizes", [1] * 50, **setting)
+    systematic = price("systematic:m=5,by=sizes", [1] * 50, **setting)
+    assert pivotal.epsilon == pytest.approx(uniform.epsilon)
+    assert systematic.epsilon == pytest.approx(uniform.seen)
+    assert "known who took part" in systematic.how
+
+
+@dataclass(frozen=True)
+class Rests(Scheme[NoState]):
+    """Who came rests: it hears nothing, and remembers."""
+
+    m: Annotated[int, Whole(1)] = 2
+    name: ClassVar[str] = "rests"
+    paper: ClassVar[Citation] = Citation("Nobody", "Nothing", "Nowhere", 2000)
+
+    def law(self, federation):
+        return Simple(federation.shares, self.m)
+
+    def observe(self, state, federation, cohort, replies):
+        return NoState() if len(cohort) else state
+
+
+def test_a_scheme_that_remembers_who_came_is_not_amplified():
+    found = price(Rests(), [1] * 10, 30, 1.0, 1e-5)
+    assert found.epsilon == found.unamplified
+    assert "rounds before" in found.how
+
+
 @dataclass(frozen=True)
 class Turns(Scheme[NoState]):
     """Odd rounds and even rounds have laws of their own."""

@@ -55,9 +55,11 @@
     return map(fed.sizes, (s, i) => (i < sure ? 1 : Math.min(1, (m - sure) * s / rest)));
   }
 
-  function fixed(fed, m) {
-    const q = capped(fed, m);
-    return once(q, map(q, (c, i) => fed.p[i] / c), { sumVariance: 0, displaced: null });
+  /* One other gives way, or (Infinity) nothing is known of who does. */
+  function fixed(fed, m, swaps) {
+    const q = capped(fed, m), v = map(q, (c, i) => fed.p[i] / c), open = [...q.keys()].filter((i) => q[i] < 1);
+    const given = swaps ? (open.length > 1 ? v[open[0]] : 0) : Infinity;
+    return once(q, v, { sumVariance: 0, displaced: map(q, (c) => (c < 1 ? given : 0)) });
   }
 
   /* m draws from the same chances. */
@@ -94,8 +96,8 @@
     uniform: (fed, m) => ({ ...simple(fed, m, (x) => x * fed.n / m), alpha: fed.n > 1 ? (fed.n - m) / (m * (fed.n - 1)) : 0 }),
     md: alike,
     "clustered-size": clustered,
-    pivotal: fixed,
-    systematic: fixed,
+    pivotal: (fed, m) => fixed(fed, m, true), // of those that chance decides on all weigh the same
+    systematic: (fed, m) => fixed(fed, m, false),
     poisson: (fed, m) => (m * fed.sizes[0] > fed.total
       ? { why: `Needs a chance m p of at most 1: at most m = ${Math.floor(fed.total / fed.sizes[0])} here, or cap=true.` }
       : independent(map(fed.p, (x) => Math.min(1, m * x)), same(fed.n, 1 / m))),

@@ -56,6 +56,7 @@
       const loss = (k - most) * step;
       const seen = drawn(chances, weight, loss) + (1 - q) * nothing(loss);
       const turned = (f) => nothing(loss) + Math.exp(loss) * f(-loss);
+      if (displaced === Infinity) { out[0][k] = out[1][k] = Math.min(1, seen + UNLIKELY); continue; }
       const hidden = loss >= 0 ? [there(loss), gone(loss)] : [turned(gone), turned(there)];
       hidden.forEach((h, order) => { out[order][k] = Math.min(1, Math.min(seen, h) + UNLIKELY); });
     }
@@ -127,7 +128,7 @@
 
   function ofPart(part, rounds, delta) {
     if (part.q <= 0) return 0;
-    const farthest = Math.max(part.weight, part.weight + part.displaced);
+    const farthest = part.weight + (part.displaced === Infinity ? 0 : part.displaced);
     const range = Math.min(LARGEST, Math.max(...part.chances.map((c, k) => (c > 0 ? widest((k + 1) * farthest) : 0))));
     for (let step = 2 * range / POINTS; step < range; step *= 2) {
       const most = Math.ceil(range / step);

@@ -125,6 +125,7 @@ LEGEND = {
     "Var sum": "how much the sum of the weights varies: the length of the step",
     "clients": "how many train in a round, on average (and how many must compute)",
     "epsilon": "what the run costs the worst-off client in privacy; less is better",
+    "noise": "its deviation on the sum, in clipping norms, for the wanted epsilon; less is better",
     "never seen (worst)": "chance never to take part, of the average and of the worst-off client",
     "bytes/round": "sent in a round, both ways: questions, models, updates",
     "bytes": "the same in all rounds, with what is asked once before the first",
@@ -160,6 +161,11 @@ FIRST_TO_GO = (
 """Columns in the order in which a narrow window loses them."""
 
 
+def _told(heading: str, numbers: list[float | None]) -> dict[str, list[str]]:
+    """A column where there is anything to tell."""
+    return {heading: [_number(number) for number in numbers]} if any(numbers) else {}
+
+
 def _columns(rows: list[SchemeFacts], rounds: int) -> dict[str, list[str]]:
     priced = any(row.bytes_total is not None for row in rows)
     total = {f"bytes, {counted(rounds, 'round')}": [_bytes(row.bytes_total) for row in rows]}
@@ -172,6 +178,11 @@ def _columns(rows: list[SchemeFacts], rounds: int) -> dict[str, list[str]]:
         "Var sum": [_number(row.weight_sum_variance) for row in rows],
         "clients": [_clients(row) for row in rows],
         **({"epsilon": [_number(r.epsilon) for r in rows]} if any(r.epsilon for r in rows) else {}),
+        **(
+            {"noise": [_number(r.deviation) for r in rows]}
+            if any(r.deviation for r in rows)
+            else {}
+        ),
         "never seen (worst)": [f"{r.never_mean:.1%} ({r.never_worst:.1%})" for r in rows],
         **({"bytes/round": [_bytes(row.bytes_per_round) for row in rows]} if priced else {}),
         **(total if priced else {}),

@@ -67,6 +67,9 @@ def advise(
     noise: Annotated[
         float | None, typer.Option(help="Noise multiplier: adds epsilon, as in `price`.")
     ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Adds the noise that this epsilon takes, instead.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Delta of that epsilon.")] = 1e-5,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the scores over m: .png, .svg or .pdf.")
@@ -102,6 +105,7 @@ def advise(
         secure_aggregation=secure_aggregation,
         settings=own,
         noise=noise,
+        epsilon=epsilon,
         delta=delta,
         only=None if not only else [*only, *own],
     )

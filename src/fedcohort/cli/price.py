@@ -16,6 +16,7 @@ from fedcohort import theory
 from fedcohort.cli.tables import read_importance, read_sizes
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation, importance_of
+from fedcohort.privacy.amplification import ADJACENCIES
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
@@ -48,27 +49,24 @@ def price(
         float | None, typer.Option(help="Find the noise for this epsilon instead.")
     ] = None,
     adjacency: Annotated[
-        str, typer.Option(help="What a client might do instead: add-remove or replace-one.")
+        str,
+        typer.Option(help="What a client might do instead: add-remove, replace-one, or both."),
     ] = "add-remove",
     accountant: Annotated[str, typer.Option(help="pld (tight), or rdp.")] = "pld",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what a scheme costs in privacy when noise is added to the sum of clipped updates."""
     federation = _federation(n, sizes, importance)
-    found, words = [], schemes or list(SCHEMES)
-    for word in words:
+    kinds = ADJACENCIES if adjacency == "both" else (adjacency,)
+    words = [word for word in schemes or list(SCHEMES) for _ in kinds]
+    found = []
+    for word, kind in zip(words, kinds * len(words), strict=False):
         scheme = SCHEMES.build(word, otherwise={"m": m})
+        how = {"adjacency": kind, "accountant": accountant}
         used = noise
         if epsilon is not None:
-            used = theory.noise_for(
-                scheme, federation, rounds, epsilon, delta,
-                adjacency=adjacency, accountant=accountant,
-            )  # fmt: skip
-        found.append(
-            theory.price(
-                scheme, federation, rounds, used, delta, adjacency=adjacency, accountant=accountant
-            )
-        )
+            used = theory.noise_for(scheme, federation, rounds, epsilon, delta, **how)
+        found.append(theory.price(scheme, federation, rounds, used, delta, **how))
     console = Console()
     if not console.is_terminal:  # a pipe has no width: nothing is left out
         console = Console(width=PIPED)
@@ -125,7 +123,8 @@ def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     """A table, the cheapest first; schemes as they were typed."""
     say = partial(_say, console)
     same = len({price.noise for price in prices}) == 1
-    say(f"{_setting(prices[0], same)}\n")
+    alike = len({price.adjacency for price in prices}) == 1
+    say(f"{_setting(prices[0], same, alike)}\n")
     order = sorted(
         range(len(prices)),
         key=lambda i: (not prices[i].covered, prices[i].epsilon, prices[i].noise),
@@ -133,6 +132,7 @@ def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     rows = [prices[i] for i in order]
     columns = {
         "scheme": [words[i] for i in order],
+        **({} if alike else {"neighbour": [price.adjacency for price in rows]}),
         "epsilon": [f"{price.epsilon:.4g}{'' if price.covered else ' *'}" for price in rows],
         "median": [f"{price.median:.4g}" for price in rows],
         "if seen who": [f"{price.seen:.4g}" for price in rows],
@@ -151,11 +151,12 @@ def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     say(f"\n{NOT_COVERED}")
 
 
-def _setting(price: Price, noise: bool = True) -> str:
+def _setting(price: Price, noise: bool = True, alike: bool = True) -> str:
     loud = f"noise {price.noise:.4g}, " if noise else ""
+    neighbour = f"{price.adjacency}, " if alike else ""
     return (
         f"{counted(price.n, 'client')}, {counted(price.rounds, 'round')}, {loud}"
-        f"delta {price.delta:g}, {price.adjacency}, {price.accountant}"
+        f"delta {price.delta:g}, {neighbour}{price.accountant}"
     )
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from fedcohort.core.citation import Citation, bibliography
 from fedcohort.core.discovery import summary
-from fedcohort.core.errors import BadInput, FedcohortError, UnknownName
+from fedcohort.core.errors import BadInput, FedcohortError, MissingExtra, UnknownName
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import constraints
 from fedcohort.core.registry import Kind
@@ -25,7 +25,7 @@ from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
 from fedcohort.theory.advice import secure_of, sorted_signals
-from fedcohort.theory.price import law
+from fedcohort.theory.price import law, price
 
 PIPED = 1_000
 
@@ -159,7 +159,17 @@ def _discloses(cls: type[Scheme[Any]]) -> list[str]:
 def _privacy(cls: type[Scheme[Any]]) -> str:
     """What its price in privacy rests on, for clients of equal size and default settings."""
     try:
-        return law(cls(), Federation.from_sizes([1] * 100), 1).why
+        scheme, clients = cls(), Federation.from_sizes([1] * 100)
+        known = law(scheme, clients, 1)
+        try:
+            cost = price(scheme, clients, 100, 1.0, 1e-5)
+        except MissingExtra:
+            return known.why
+        alone = "" if known.covered else ", of the sums alone"
+        return (
+            f"{known.why}; epsilon {cost.epsilon:.3g}{alone} (100 equal clients, 100 rounds, noise "
+            "1, delta 1e-5; see `fedcohort price`)"
+        )
     except (FedcohortError, TypeError):  # a setting has no default, or does not fit
         return "see `fedcohort price`"
 

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.design import OUTCOME_LIMIT, Design, Distinct, exact_outcomes
 from fedcohort.core.errors import TooLarge
+from fedcohort.core.participation import Participation
 from fedcohort.core.paths import every_path
 from fedcohort.core.shares import Shares, capped, exact_sum
 from fedcohort.core.types import Floats, Ints
+from fedcohort.maths.counts import largest_of_others
 
 EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""
@@ -44,6 +46,13 @@ class FixedSize(Design):
     target: Shares
     parts: Ints
     whole: int
+
+    swaps: ClassVar[bool] = False
+    """Whether a cohort with a client can be coupled with one without it, by one swap.
+
+    So it is for every *strongly Rayleigh* law (Pemantle and Peres, 2014): conditional Poisson,
+    Sampford's (Brändén and Jonasson, 2012), pivotal along a line; `docs/privacy.md` has the proof.
+    """
 
     @classmethod
     def proportional(cls, shares: Shares, m: int, *more: Any) -> Self:
@@ -91,6 +100,17 @@ class FixedSize(Design):
     def count_variance(self) -> Floats:
         chance = self.inclusion()
         return chance * np.asarray((self.whole - self.parts) / self.whole, dtype=np.float64)
+
+    def participation(self) -> Participation:
+        """One other gives way where the law swaps; else nothing is known of who does."""
+        chance, how = self.inclusion(), "a cohort of fixed size"
+        if self.swaps:
+            others = largest_of_others(self.value, np.where(chance < 1, chance, 0.0))
+            others = np.where(chance < 1, others, 0.0)
+            return Participation.once(chance, self.value, others, f"{how}, by swaps")
+        others = np.where(chance < 1, np.inf, 0.0)
+        how += " whose members hang together: priced as if it were known who took part"
+        return Participation.once(chance, self.value, others, how)
 
     def distinct(self) -> Distinct:
         return Distinct(float(self.size), 0.0)

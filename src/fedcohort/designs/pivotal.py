@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Pivotal(FixedSize):
     """
 
     order: Ints
+
+    swaps: ClassVar[bool] = True
 
     @cached_property
     def _line(self) -> Ints:

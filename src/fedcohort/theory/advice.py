@@ -22,7 +22,7 @@ from fedcohort.schemes import SCHEMES, find
 from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.plain_words import in_three_sentences
-from fedcohort.theory.price import price
+from fedcohort.theory.price import law, noise_for, price
 from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
 from fedcohort.theory.which_m import WhichM, which_m
@@ -76,6 +76,9 @@ class SchemeFacts:
     epsilon
         What the run costs the worst-off client in privacy, where a noise was given; None too
         where the choice looks at data, which no noise on the sum covers. See `theory.price`.
+    deviation
+        The standard deviation of the noise on the sum, in clipping norms, with which nobody pays
+        more than a wanted epsilon; None where none was wanted, or none covers the choice.
     """
 
     name: str
@@ -97,6 +100,7 @@ class SchemeFacts:
     score: float | None = None
     note: str = ""
     epsilon: float | None = None
+    deviation: float | None = None
 
     @property
     def unbiased(self) -> bool:
@@ -178,6 +182,7 @@ def advise(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     sweep: Iterable[int] | None = None,
     noise: float | None = None,
+    epsilon: float | None = None,
     delta: float = 1e-5,
     only: Iterable[str] | None = None,
 ) -> Advice:
@@ -214,8 +219,9 @@ def advise(
         by its path, ``{"./mine.py": {}}``.
     sweep
         Other values of m to look at; by default halves and doubles of m.
-    noise, delta
-        With a noise multiplier, what each scheme costs in privacy: see `theory.price`.
+    noise, epsilon, delta
+        With a noise multiplier, what each scheme costs in privacy: see `theory.price`. With a
+        wanted epsilon instead, how much noise it takes: see `theory.noise_for`.
     only
         Names of the schemes to compare; all by default.
 
@@ -230,7 +236,9 @@ def advise(
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
     own = checked_settings(settings or {}, m)
     spread = float(heterogeneity)
-    judge = Judge(known, rounds, spread, model_bytes, own, secure_aggregation, noise, delta)
+    judge = Judge(
+        known, rounds, spread, model_bytes, own, secure_aggregation, noise, epsilon, delta
+    )
     wanted = [*SCHEMES, *own] if only is None else list(only)
     for name in wanted:
         find(name)  # an unknown name is told with what it may have meant
@@ -266,6 +274,7 @@ class Judge:
     settings: Mapping[str, Mapping[str, Any]]
     secure_aggregation: bool = False
     noise: float | None = None
+    epsilon: float | None = None
     delta: float = 1e-5
 
     @property
@@ -313,10 +322,16 @@ class Judge:
         return self._priced(scheme, m, self._private(scheme, row))
 
     def _private(self, scheme: Scheme[Any], row: SchemeFacts) -> SchemeFacts:
-        if self.noise is None:
+        if self.noise is None and self.epsilon is None:
             return row
-        cost = price(scheme, self.federation, self.rounds, self.noise, self.delta)
-        return replace(row, epsilon=cost.epsilon if cost.covered else None)
+        if not law(scheme, self.federation, self.rounds).covered:
+            return row
+        noise, setting = self.noise, (self.federation, self.rounds)
+        if noise is None or self.epsilon is not None:
+            noise = noise_for(scheme, *setting, float(self.epsilon or 0.0), self.delta)
+        cost = price(scheme, *setting, noise, self.delta)
+        row = replace(row, epsilon=cost.epsilon)
+        return row if self.epsilon is None else replace(row, deviation=cost.deviation)
 
     def score_at(self, name: str, m: int) -> float | None:
         """The score with another m; None where the scheme does not apply, or is over budget."""

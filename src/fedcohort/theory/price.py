@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import converse
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
@@ -219,11 +220,11 @@ def law(scheme: Scheme[Any], federation: Federation, rounds: int) -> Law:
         told = " and ".join(word.replace("_", " ") for word in looks)
         why = f"the choice looks at {told}: no amplification is known, and looking costs on its own"
         return Law((), why, False)
-    if type(scheme).observe is not Scheme.observe:
-        return Law((), "who comes depends on the rounds before: no amplification is known", True)
     state = converse(
         scheme.start(federation, stream(0, "start")), _nobody, scheme.asks, speaker=scheme.name
     )
+    if _remembers(scheme, state, federation):
+        return Law((), "who comes depends on the rounds before: no amplification is known", True)
     found: list[tuple[Participation, int]] = []
     last: Any = None
     for number in range(rounds):
@@ -240,6 +241,17 @@ def law(scheme: Scheme[Any], federation: Federation, rounds: int) -> Law:
             return Law((), "every round has a law of its own: no amplification is computed", True)
         found[-1] = (found[-1][0], found[-1][1] + 1)
     return Law(tuple(found), found[0][0].how, True)
+
+
+def _remembers(scheme: Scheme[Any], state: Any, federation: Federation) -> bool:
+    """Whether a scheme that hears nothing knows more after a round, be it who came or who not."""
+    if type(scheme).observe is Scheme.observe:
+        return False
+    everybody = Cohort.of(federation.present, federation.importance[federation.present])
+    return any(
+        scheme.observe(state, federation, cohort, Replies(cohort.clients, {})) is not state
+        for cohort in (everybody, Cohort.empty())
+    )
 
 
 def _nobody(ask: Any) -> Any:
