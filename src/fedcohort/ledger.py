@@ -79,6 +79,8 @@ class Ledger:
     with_model: int = 0
     number_bytes: int = 4
     entries: list[Entry] = field(default_factory=list)
+    sums: float | None = None
+    """Epsilon of all noisy sums together, by the accountant of the run; None: no noise."""
     _have_model: tuple[int, Ints] = (-1, np.empty(0, dtype=np.int64))
 
     def __repr__(self) -> str:
@@ -198,14 +200,15 @@ class Ledger:
     def epsilons(self) -> dict[str, float]:
         """What a client that answered every question has spent, by purpose.
 
-        Basic composition: the epsilons of answers about the same data add up. Purposes whose
-        answers carry no promise are not listed.
+        Basic composition: the epsilons of answers about the same data add up. Training is told
+        where noise was added to its sums, by the tighter composition of the accountant. Purposes
+        whose answers carry no promise are not listed.
         """
         spent: dict[str, float] = {}
         for entry in self.entries:
             if entry.epsilon is not None:
                 spent[entry.purpose] = spent.get(entry.purpose, 0.0) + entry.epsilon
-        return spent
+        return spent if self.sums is None else {**spent, TRAINING: self.sums}
 
 
 def _answer_bytes(signal: Signal, answers: Array, heard: int) -> int:

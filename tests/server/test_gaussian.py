@@ -102,6 +102,7 @@ def test_a_spent_budget_ends_the_run():
         ("uniform:m=2", {"dropouts": DropOuts(Random(0.9), Hajek())}, "drop-out rule 'none'"),
         ("uniform:m=2", {"dropouts": DropOuts(Random(0.9), Redraw())}, "drop-out rule 'none'"),
         ("uniform:m=2", {"dropouts": DropOuts(Random(0.9), AsDrawn(), 0.5)}, "quorum"),
+        ("uniform:m=2", {"dropouts": DropOuts(Random(0.9), Hajek())}, "capped=true"),
         ("uniform:m=2", {"algorithm": "scaffold"}, "sends more"),
         ("rpow-d:m=2", {}, "listens to loss"),
         ("clustered-similarity:m=2", {}, "listens to update"),
@@ -160,3 +161,136 @@ def test_clients_that_are_away_leave_no_amplification():
         ]["epsilon"]
     )
     assert simulate(task(), "md:m=2", **run).settings["privacy"]["epsilon"] is None
+
+
+# -- calibrated by the largest weight ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted"),
+    [
+        ("uniform:m=2", 6 / 2 * 6 / 21),  # n p_i / m of the largest
+        ("md:m=3", 1 / 3),
+        ("binomial:m=2", 6 / 2 * 6 / 21),
+        ("full", 6 / 21),
+        ("pow-d:m=2", 1.0),  # no law says what a draw weighs
+    ],
+)
+def test_noise_is_for_the_largest_weight_of_the_law(scheme, wanted):
+    sizes = np.arange(1, 7)
+    unequal = Quadratic(np.linspace(-1, 1, 6)[:, None], sizes=sizes)
+    trace = simulate(unequal, scheme, rounds=1, work=WORK, aggregator="gaussian:clip=2,seed=0")
+    assert "weight=" in trace.settings["aggregator"]
+    assert trace.settings["privacy"]["deviation"] == pytest.approx(2 * wanted)
+
+
+@pytest.mark.parametrize("rule", [Hajek(), Redraw()])
+def test_capped_weights_go_with_rules_that_reweigh_at_a_price(rule):
+    pytest.importorskip("dp_accounting")
+    from fedcohort.theory import price
+
+    run = {"rounds": 5, "work": WORK, "dropouts": DropOuts(Random(0.7), rule)}
+    words = "gaussian:clip=1,noise=2,weight=0.5,capped=true,seed=0"
+    trace = simulate(task(), "uniform:m=2", aggregator=words, **run)
+    plain = price("uniform:m=2", [2] * 6, 5, 2.0, 1e-5)
+    told = trace.settings["privacy"]
+    # Reweighed, the others tell who took part; who may stand in for others is not amplified.
+    wanted = plain.unamplified if rule.attempts else plain.seen
+    assert told["epsilon"] == pytest.approx(wanted)
+    assert "capped" in trace.settings["aggregator"]
+
+
+@given(st.floats(0, 1e6), st.integers(1, 4))
+def test_a_capped_client_counts_once_whatever_it_weighs(weight, draws):
+    private = Gaussian(clip=1.0, weight=0.2, capped=True, **QUIET)
+    cohort = Cohort.of([1], [weight], [draws])
+    moved = step(private, cohort, [[3.0, 4.0]])[0]
+    assert np.linalg.norm(moved) <= 0.2 * (1 + 1e-9)
+
+
+def test_schemes_without_a_law_pay_for_every_draw_of_a_client():
+    """A client drawn twice by a scheme that looks at losses moves the sum twice as far."""
+    pytest.importorskip("dp_accounting")
+    from fedcohort.core.federation import Federation
+    from fedcohort.schemes import scheme
+    from fedcohort.server.state import Setup
+    from fedcohort.simulation.private import spent
+
+    setup = Setup(scheme("pow-d:m=2"), 0, aggregator=Gaussian(noise=4.0), dropouts=AsDrawn())
+    clients = Federation.from_sizes([1] * 6)
+    once, twice = (spent(setup, clients, 5, draws=draws).epsilon for draws in (1, 2))
+    again = Setup(scheme("pow-d:m=2"), 0, aggregator=Gaussian(noise=2.0), dropouts=AsDrawn())
+    assert twice == spent(again, clients, 5).epsilon > once
+
+
+# -- budgets -----------------------------------------------------------------------------------
+
+
+def test_a_budget_in_epsilon_allows_as_many_rounds_as_it_pays_for():
+    pytest.importorskip("dp_accounting")
+    from fedcohort.theory import price
+
+    words = "gaussian:noise=3,epsilon=1.5,seed=0"
+    costs = [price("binomial:m=2", [2] * 6, t, 3.0, 1e-5).epsilon for t in range(1, 40)]
+    most = sum(cost <= 1.5 for cost in costs)
+    assert 1 < most < 39
+    trace = simulate(task(), "binomial:m=2", rounds=most, work=WORK, aggregator=words)
+    assert trace.settings["privacy"]["epsilon"] == pytest.approx(costs[most - 1])
+    with pytest.raises(BudgetSpent, match=f"after {most} rounds"):
+        simulate(task(), "binomial:m=2", rounds=most + 1, work=WORK, aggregator=words)
+
+
+# -- clipping that follows a quantile ----------------------------------------------------------
+
+
+def shortened_share(lengths, clip):
+    return float(np.mean(np.asarray(lengths) <= clip))
+
+
+@pytest.mark.parametrize("quantile", [0.3, 0.5, 0.8])
+def test_the_clip_follows_a_quantile_of_the_lengths(quantile):
+    lengths = np.linspace(0.1, 10, 40)
+    rows, cohort = lengths[:, None], Cohort.of(np.arange(40), np.full(40, 1 / 40))
+    private = Gaussian(clip=0.01, noise=0.2, weight=1 / 40, quantile=quantile, seed=0)
+    memory, seen = private.start(np.full(40, 1 / 40), 1), []
+    for _ in range(150):
+        _, memory = private.direction(memory, cohort, cohort.clients, rows)
+        seen.append(shortened_share(lengths, memory.clip))
+    assert np.mean(seen[-50:]) == pytest.approx(quantile, abs=0.05)
+    fixed = Gaussian(clip=0.01, noise=0.2, weight=1 / 40, seed=0)
+    assert fixed.direction(Released(), cohort, cohort.clients, rows)[1].clip in (0.0, 0.01)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+def test_the_count_is_one_more_coordinate_within_the_same_noise(x, y):
+    """An answer with its bit, in units of the noise, is no longer than 1 / noise."""
+    private = Gaussian(clip=0.7, noise=2.0, weight=0.2, quantile=0.5, seed=0)
+    cohort = Cohort.of([0], [0.2])
+    account = private.begin(Released(), cohort)
+    account = private.add(account, cohort.clients, cohort.weights, np.array([[x, y]]))
+    per_bit = private.noise * private.most * private.widened / 0.3
+    vector = [*(account.total / private.deviation), account.balance / per_bit]
+    assert np.linalg.norm(vector) <= 1 / private.noise * (1 + 1e-9)
+
+
+def test_what_a_guard_clips_and_what_noise_clips_is_one_piece_of_code():
+    from fedcohort.server.guards.clip import Clip, Lengths
+
+    rows = np.random.default_rng(0).normal(size=(7, 5)) * np.arange(1, 8)[:, None]
+    cohort = Cohort.of(np.arange(7), np.full(7, 1 / 7))
+    norms = np.linalg.norm(rows, axis=1)
+    factors = Clip(times=None, length=4.0).factors(Lengths(np.full(5, np.nan)), norms)
+    found = step(Gaussian(clip=4.0, weight=1.0, **QUIET), cohort, rows)[0]
+    np.testing.assert_allclose(found, (rows * factors[:, None]).mean(axis=0), atol=1e-9)
+
+
+def test_noise_of_clients_in_the_simulator_is_that_of_as_many_as_answered():
+    private = Gaussian(clip=1.0, noise=3.0, weight=0.25, clients=2, seed=1)
+    cohort = Cohort.of(np.arange(4), np.full(4, 0.25))
+    found = step(private, cohort, np.zeros((4, 4_000)))[0]
+    assert kstest(found / (3.0 * 0.25 * np.sqrt(2)), "norm").pvalue > 1e-6
+    assert kstest(found / (3.0 * 0.25), "norm").pvalue < 1e-6
+    alone = Cohort.of([0], [0.25])
+    nothing, memory = step(private, alone, np.ones((1, 3)))
+    assert not nothing.any()
+    assert memory.number == 0

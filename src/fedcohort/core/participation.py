@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,21 @@ class Participation:
     def once(cls, chance: Floats, weight: Floats, displaced: Floats, how: str) -> Participation:
         """Of a law that draws no client twice."""
         return cls(np.asarray(chance, dtype=np.float64)[:, None], weight, displaced, how)
+
+    def cut(self, most: float) -> Participation:
+        """The same where draws that weigh more than so much are cut to it."""
+        given_way = np.where(np.isinf(self.displaced), np.inf, np.minimum(self.displaced, most))
+        return replace(self, weight=np.minimum(self.weight, most), displaced=given_way)
+
+    def open(self, weight: float) -> Participation:
+        """The same where it may be known who took part, and a client counts once, for so much."""
+        weights, unknown = np.full_like(self.weight, weight), np.full_like(self.weight, np.inf)
+        return replace(self, at_least=self.at_least[:, :1], weight=weights, displaced=unknown)
+
+    def certain(self, weight: float) -> Participation:
+        """Everybody in every round, each for so much."""
+        n = len(self.weight)
+        return Participation.once(np.ones(n), np.full(n, weight), np.zeros(n), self.how)
 
     @property
     def largest_weight(self) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -21,7 +22,8 @@ from fedcohort.flower import logbook, wire
 from fedcohort.flower.exchange import Admitted, Outgoing, exchanged, received
 from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
-from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Train, blocks
+from fedcohort.server.aggregators import Gaussian
+from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
 from fedcohort.server.gate import SPARE, Fault, Form, expected
 from fedcohort.server.state import Selection
 
@@ -75,6 +77,9 @@ class FlowerCarrier(Carrier):
         algorithm = session.setup.algorithm
         self.algorithm = word_of(algorithm)
         self.payloads_form = Form(algorithm.up(session.layout.dimension), -LARGEST, LARGEST)
+        private = session.setup.aggregator
+        noisy = isinstance(private, Gaussian) and private.clients is not None
+        self._private = cast("Gaussian", private) if noisy else None
         self._vectors = session.vectors()
         self._questioned = any(signal.needs_model for signal in session.setup.asks)
         self.silent: set[Any] = set()  # keys of clients that did not answer a question
@@ -169,8 +174,23 @@ class FlowerCarrier(Carrier):
         for draw in range(most):
             wanted = [c for c in clients if draw == 0 or times.get(c, 1) > draw]
             some = np.array(wanted, dtype=np.int64)
-            letters += self._letters(some, config, wire.TRAIN, model=True, draw=draw)
+            letters += self._letters(
+                some, config, wire.TRAIN, model=True, draw=draw, own=self._noise(cohort)
+            )
         return letters
+
+    def _noise(self, cohort: Cohort) -> Mapping[int, Mapping[str, Any]]:
+        """What clients are told that shorten, weigh and add noise themselves."""
+        private, memory = self._private, self.session.state.aggregator
+        if private is None or private.clients is None:
+            return {}
+        counted = private.cut(private.begin(memory, cohort), cohort.clients, cohort.weights)
+        clip = private.longest(memory)
+        deviation = private.deviation_at(clip) / math.sqrt(private.clients)
+        return {
+            client: {wire.CLIP: clip, wire.WEIGHT: weight, wire.NOISE: deviation}
+            for client, weight in zip(cohort.clients.tolist(), counted.tolist(), strict=True)
+        }
 
     def _letters(
         self,
@@ -180,12 +200,13 @@ class FlowerCarrier(Carrier):
         *,
         model: bool,
         draw: int = 0,
+        own: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> list[Outgoing]:
         """Messages to clients, with the model for those who do not have it."""
-        session = self.session
+        session, told = self.session, own or {}
 
         def content(client: int) -> RecordDict:
-            more: dict[str, Any] = {**session.streams(client, draw)}
+            more: dict[str, Any] = {**session.streams(client, draw), **told.get(client, {})}
             if self._questioned and model:
                 more[wire.MODEL] = session.model_name
             if self.algorithm and model:
@@ -239,6 +260,8 @@ class FlowerCarrier(Carrier):
             change = session.change(dict(report.arrays), report.record)
             heard = _record(report.message, wire.ANSWER) if self.listens else {}
             payloads = _record(report.message, wire.PAYLOADS)
+            if self._private is not None and wire.NOISE not in wire.config_of(report.message):
+                return Fault.WRONG_KEYS, "it added no noise: clients must run a client_app"
             read[id(report.message)] = change, heard, payloads
             return self._wrong(change, heard, payloads)
 
@@ -276,9 +299,18 @@ class FlowerCarrier(Carrier):
                 self.listens[name] = replace(form, shapes={name: shape})
         return good
 
-    def answers(self, fold: Fold) -> Iterator[Block]:
-        """The updates of a cohort; of several draws of a client the mean."""
+    def answers(self, fold: Fold) -> Iterator[Block | Sum]:
+        """The updates of a cohort; of several draws of a client the mean.
+
+        Where clients add noise nothing but their sum goes on, as behind secure aggregation.
+        """
         self.cohort, clients = fold.cohort, fold.cohort.clients
+        if self._private is not None:
+            total = np.zeros(self.session.layout.dimension)
+            for client in clients.tolist():
+                total = total + self.trained[client][0][0]
+            yield Sum(clients, total)
+            return
         for some in blocks(clients, 8 * self.session.layout.dimension, BLOCK_BYTES):
             part = clients[some].tolist()
             rows = [_mean([change for change, _ in self.trained[c]]) for c in part]

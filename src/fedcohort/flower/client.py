@@ -40,12 +40,13 @@ from fedcohort.core.types import Array
 from fedcohort.flower import wire
 from fedcohort.flower.coins import toss
 from fedcohort.flower.local import rule_unused
-from fedcohort.flower.quantities import FlowerClient, Model
+from fedcohort.flower.quantities import FlowerClient, Model, change_of
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
 from fedcohort.privacy.policy import Fresh
 from fedcohort.schemes import schemes
 from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server.aggregators.gaussian import noisy_part
 from fedcohort.server.guards import GUARDS
 
 Build = Callable[[Context], Any]
@@ -232,7 +233,8 @@ class CohortClientApp(ClientApp):
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
         config = wire.config_of(message)
         listens, per_sample = list(config.get(wire.LISTENS, [])), config.get(wire.PER_SAMPLE)
-        if reply.has_error() or not (listens or per_sample):
+        noise = config.get(wire.NOISE)
+        if reply.has_error() or not (listens or per_sample or noise is not None):
             return reply
         client = self._asked(message, context)
         client.has_trained(reply)
@@ -246,7 +248,33 @@ class CohortClientApp(ClientApp):
                 {name: array * array.dtype.type(number) for name, array in change.items()}
             )
             _hide_numbers(reply.content)
+        if noise is not None:
+            _add_noise(reply, client, config)
         return reply
+
+
+def _add_noise(reply: Message, client: FlowerClient, config: Mapping[str, Any]) -> None:
+    """For a secure sum: the change shortened, weighed, and with this client's share of noise.
+
+    What the reply tells beside it, in the clear, is left out.
+    """
+    try:
+        told = [float(config[name]) for name in (wire.WEIGHT, wire.CLIP, wire.NOISE)]
+    except (KeyError, TypeError, ValueError):
+        raise BadInput("Noise needs a weight, a length and a deviation, all numbers.") from None
+    if not (np.isfinite(told).all() and told[0] >= 0 and min(told[1:]) > 0):
+        raise BadInput(f"Noise needs a length and a deviation above 0; got {told}.")
+    change = change_of(reply.content, client.model)
+    layout = wire.Layout.of(change)
+    row = noisy_part(layout.flat(change).astype(np.float64), *told)
+    floats = {
+        name: dtype if dtype.kind == "f" else layout.precision
+        for name, dtype in layout.dtypes.items()
+    }
+    for name in [name for name in reply.content if name != wire.CHANGE]:
+        del reply.content[name]
+    reply.content[wire.CHANGE] = wire.to_record(wire.Layout(layout.shapes, floats).arrays(row))
+    reply.content[wire.CONFIG] = ConfigRecord({wire.NOISE: told[-1]})
 
 
 def _trained_by_object(client: FlowerClient, message: Message, has_mods: bool) -> Message:

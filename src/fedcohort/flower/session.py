@@ -32,6 +32,7 @@ from fedcohort.server.history import History
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import Choosing, admit
 from fedcohort.server.state import Selection, Setup, State
+from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.trace import versions
 
 log = logging.getLogger("flwr.fedcohort")
@@ -70,6 +71,9 @@ class Session:
         self.ledger: Ledger = population.ledger
         self.selection: Selection | None = None  # of a round that was not over
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
+        self.budget = Budget()
+        self._asked = setup.aggregator.spec  # as it was before the clients were known
+        self._draws = 1  # how often a client was drawn in a round at most
         self._theta = np.empty(0)
         self._flat: Floats | None = None  # the model that was sent, once it is needed
         self._booked = 0  # entries of the ledger that are in a record
@@ -144,13 +148,26 @@ class Session:
                     algorithm={**after.algorithm, **models},
                 )
         self.state, self.selection = after, None
+        self._draws = max(self._draws, int(record.cohort.draws.max(initial=1)))
         self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))
         self._booked = len(self.ledger.entries)
         if self.folder is not None and self.history is not None:
             self.history.append(record)
+            self.history.settings(self.promised())
             self.folder.finished(self.setup, after, self._agreed)
         return new
+
+    def promised(self) -> dict[str, Any]:
+        """What noise on the sums has cost so far; {} for a run without."""
+        told = promised(self.setup, self.state, self._draws)
+        if told:
+            self.ledger.sums = told["privacy"]["epsilon"]
+        return told
+
+    def afford(self) -> None:
+        """Return if the privacy budget has another round; refuse otherwise."""
+        self.budget.require(self.setup, self.state, self.available is None)
 
     # -- the clients -------------------------------------------------------------------------
 
@@ -212,6 +229,7 @@ class Session:
     def found(self, keys: Any) -> None:
         """Begin with these clients."""
         federation = self.setup.admitted(self.population.federation(keys))
+        self.setup = calibrated(self.setup, federation)
         self.begins(State.first(self.setup, federation, self._theta, self.layout.shapes))
 
     def begins(self, state: State) -> None:
@@ -252,7 +270,7 @@ class Session:
         setup, importance = self.setup, self.population.importance
         return {
             "the optimiser": setup.optimiser.spec,
-            "the aggregator": setup.aggregator.spec,
+            "the aggregator": self._asked,
             "the local algorithm": setup.algorithm.spec,
             "guards": setup.hardening().get("hardened"),
             "importance": importance if isinstance(importance, str) else "given",
@@ -363,11 +381,12 @@ class Session:
         state, self.selection, entries = self.folder.load(self.setup)
         if state.theta.shape != (self.layout.dimension,):
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
-        self.state = state
+        self.state, self.setup = state, calibrated(self.setup, state.federation)
         self._suspect()
         self.population.knew(state.federation)
         if history.is_history(path):
             for record in history.read(path)[1]:
+                self._draws = max(self._draws, int(record.cohort.draws.max(initial=1)))
                 self.ledger.entries += record.entries if record.round < state.round else ()
         self._booked = len(self.ledger.entries)
         self.ledger.entries += entries

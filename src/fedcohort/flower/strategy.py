@@ -23,7 +23,7 @@ from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.client import UPDATE
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
+from fedcohort.core.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
 from fedcohort.core.parameters import is_real
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
@@ -45,6 +45,7 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
@@ -184,6 +185,7 @@ class CohortStrategy(Strategy):
         )
         require(setup, FlowerCarrier)
         _require_once(setup.algorithm, per_draw)
+        _require_one_answer(setup.aggregator, per_draw)
         self.session = Session(
             setup,
             Population(
@@ -297,7 +299,12 @@ class CohortStrategy(Strategy):
             for server_round in range(done + 1, num_rounds + 1):
                 log.info("")
                 log.info("[ROUND %s/%s]", server_round, num_rounds)
-                arrays = self._play(server_round, arrays, configs, grid, result)
+                try:
+                    arrays = self._play(server_round, arrays, configs, grid, result)
+                except BudgetSpent as spent:
+                    self._stop(str(spent))
+                    num_rounds = server_round - 1
+                    break
                 if evaluate_fn is not None:
                     log.info("Global evaluation")
                     told = evaluate_fn(server_round, arrays)
@@ -306,6 +313,12 @@ class CohortStrategy(Strategy):
             self._verdict.run(max(0, num_rounds - done))
             logbook.ends(result, time.perf_counter() - began)
             return result
+
+    def _stop(self, why: str) -> None:
+        """The privacy budget is spent: nobody was asked for one more round."""
+        log.warning("\t└──> the run stops here. %s", why)
+        if self.session.history is not None:
+            self.session.history.settings({"stopped": why})
 
     def _play(
         self,
@@ -353,6 +366,8 @@ class CohortStrategy(Strategy):
                 f"Flower begins round {server_round}, but {session.state.round} rounds are "
                 "done: start the strategy by its own start(), or give it another folder."
             )
+        if session.selection is None:
+            session.afford()
         self._carrier = FlowerCarrier(
             session, dict(config), self._train_limit, self.largest, self.per_draw
         )
@@ -504,4 +519,12 @@ def _require_once(algorithm: Algorithm, per_draw: bool) -> None:
         raise BadInput(
             f"The local algorithm '{algorithm.name}' remembers and reports once per client and "
             "round, but per_draw=True invites a client once per draw: leave per_draw out."
+        )
+
+
+def _require_one_answer(aggregator: Aggregator, per_draw: bool) -> None:
+    if per_draw and isinstance(aggregator, Gaussian) and aggregator.clients is not None:
+        raise BadInput(
+            "Where clients add noise for a secure sum (gaussian:clients=...) each sends one answer "
+            "with all its weight, but per_draw=True invites it once per draw: leave per_draw out."
         )

@@ -385,8 +385,8 @@ class _Pile:
     def add(self, block: Block | Sum, factors: Floats | None = None) -> None:
         """One more block, its updates to be multiplied with (b,) factors, or a sum."""
         if isinstance(block, Sum):
-            aggregator, one = self.setup.aggregator, np.ones(1)
-            self.account = aggregator.add(self.account, block.clients, one, block.total[None])
+            aggregator = self.setup.aggregator
+            self.account = aggregator.add_sum(self.account, block.clients, block.total)
             return
         algorithm = self.setup.algorithm
         inside = np.searchsorted(self.cohort.clients, block.clients)

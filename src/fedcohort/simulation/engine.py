@@ -35,7 +35,7 @@ from fedcohort.server.records import Record, joined
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, picture, run_round
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
-from fedcohort.simulation.availability import Always, Availability, InTime
+from fedcohort.simulation.availability import Availability, InTime
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.clock import Clock, RoundClock, listened_bytes
@@ -45,7 +45,7 @@ from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import checked_measures, f1_of, measure
 from fedcohort.simulation.onward import End
-from fedcohort.simulation.private import promised
+from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.trace import Trace, versions
 
 DEFERRED = 16
@@ -196,7 +196,8 @@ def simulate(
         for _ in range(run.state.round, rounds):
             recorder.add(run.play(), run.state.models(setup))
         some: dict[str, Any] = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
-        some |= promised(setup, run.state.federation, rounds, isinstance(there, Always))
+        drawn = max((int(r.cohort.draws.max(initial=1)) for r in recorder.records), default=1)
+        some |= promised(run.setup, run.state, drawn)
         trace = recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
     if keep is not None:
         End(run.state, run.kept, recorder.unfinished).save(keep, setup)
@@ -313,6 +314,7 @@ class Simulation:
             )
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
         federation = self.setup.admitted(federation_of(self.task))
+        self.setup, self.budget = calibrated(self.setup, federation), Budget()
         self.state = State.first(self.setup, federation, theta, self.task.layers)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
@@ -354,6 +356,7 @@ class Simulation:
         else:
             there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
+        self.budget.require(setup, state, there is None)
         context = context_of(state, there, latency)
         clients = SimulatedClients(
             self.task,

@@ -1,47 +1,160 @@
-"""What a run with noise on its sums has promised: told in the settings of its trace."""
+"""What a run with noise on its sums promises and has spent: for its trace, and for its budget.
+
+Whoever carries rounds uses it alike: the simulator, and Flower.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from fedcohort.core.errors import MissingExtra
+from fedcohort.core.cohort import Cohort
+from fedcohort.core.errors import BudgetSpent, MissingExtra
 from fedcohort.core.federation import Federation
+from fedcohort.core.participation import Participation
 from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.state import Setup
-from fedcohort.theory.price import law, price
+from fedcohort.server.aggregators.gaussian import Released
+from fedcohort.server.dropouts import AsDrawn
+from fedcohort.server.state import Setup, State
+from fedcohort.theory.price import Law, Price, law, priced
+
+MOST_ROUNDS = 10**6
+"""A budget that lasts longer is not looked at closer."""
+TWICE = (
+    "Clients were away in some rounds, and one that is drawn several times in a round has no bound "
+    "then."
+)
 
 
-def promised(setup: Setup, federation: Federation, rounds: int, everybody: bool) -> dict[str, Any]:
-    """Epsilon of so many rounds, and the guarantee in words; {} for a run without noise.
-
-    Amplification counts only where ``everybody`` can be chosen in every round: with clients away
-    the others are likelier to be drawn than the price supposes.
-    """
+def calibrated(setup: Setup, federation: Federation) -> Setup:
+    """The same with noise for the largest weight that a draw of the scheme can have."""
     private = setup.aggregator
-    if not isinstance(private, Gaussian):
+    if not isinstance(private, Gaussian) or private.weight is not None:
+        return setup
+    known = law(setup.scheme, federation, 1)
+    heaviest = max((part.largest_weight for part, _ in known.rounds), default=0.0)
+    return replace(setup, aggregator=replace(private, weight=heaviest or 1.0))
+
+
+def spent(
+    setup: Setup, federation: Federation, full: int, away: int = 0, draws: int = 1
+) -> Price | None:
+    """What so many rounds cost, with all clients there and with some away; None: no bound.
+
+    With clients away the others are likelier to be drawn than their law says, so no amplification
+    is counted for those rounds. ``draws`` is how often a client was drawn in a round at most: it
+    counts where the scheme has no law.
+    """
+    private = cast("Gaussian", setup.aggregator)
+    known = law(setup.scheme, federation, max(full, 1))
+    parts = [(_as_used(part, setup), times) for part, times in known.rounds if full]
+    if away and known.rounds:
+        first = known.rounds[0][0]
+        if first.at_least.shape[1] > 1 and not private.capped:
+            return None
+        parts.append((first.certain(private.most), away))
+    heaviest = max((part.largest_weight for part, _ in parts), default=private.most)
+    if heaviest == 0.0:
+        heaviest = private.most
+    times = 1 if known.rounds or private.capped else max(1, draws)
+    noise = private.noise * private.most / heaviest / times
+    why = known.why if isinstance(setup.dropouts, AsDrawn) else f"{known.why}; weights are capped"
+    settled = Law(tuple(parts), why, known.covered)
+    return priced(
+        settled, str(setup.scheme), len(federation.present), full + away, noise, private.delta
+    )
+
+
+def _as_used(part: Participation, setup: Setup) -> Participation:
+    """A law, as weights are after drop-outs."""
+    private = cast("Gaussian", setup.aggregator)
+    if isinstance(setup.dropouts, AsDrawn):
+        if private.capped:
+            part = replace(part, at_least=part.at_least[:, :1])
+        return part.cut(private.most)
+    if setup.dropouts.attempts:  # who stands in for others is likelier to come than its law says
+        return part.certain(private.most)
+    return part.open(private.most)  # the others are weighed by who answered
+
+
+def promised(setup: Setup, state: State, draws: int = 1) -> dict[str, Any]:
+    """Epsilon of the rounds so far, and the guarantee in words; {} for a run without noise."""
+    private, memory = setup.aggregator, state.aggregator
+    if not isinstance(private, Gaussian) or not isinstance(memory, Released):
         return {}
-    known = law(setup.scheme, federation, rounds)
-    heaviest = max((part.largest_weight for part, _ in known.rounds), default=private.weight)
-    # Draws that are cut move the sum less than whole ones, which the price is for.
-    noise = private.noise * private.weight / heaviest
-    told: dict[str, Any] = {"deviation": private.deviation, "delta": private.delta}
+    told: dict[str, Any] = {
+        "deviation": private.deviation_at(private.longest(memory)),
+        "clip": private.longest(memory),
+        "delta": private.delta,
+        "sums": memory.number,
+    }
+    full = memory.number - memory.away
     try:
-        cost = price(setup.scheme, federation, rounds, noise, private.delta)
+        cost = spent(setup, state.federation, full, memory.away, draws) if memory.number else None
     except MissingExtra as missing:
         return {"privacy": {**told, "epsilon": None, "guarantee": str(missing)}}
-    if not everybody:
-        twice = any(part.at_least.shape[1] > 1 for part, _ in known.rounds)
-        bound = None if twice else cost.unamplified
-        words = "Clients are away in some rounds: no amplification" + (
-            ", and no bound, for a client may be drawn more than once." if twice else "."
-        )
-        return {"privacy": {**told, "epsilon": bound, "guarantee": words}}
+    if cost is None:
+        words = TWICE if memory.number else "Nothing was released."
+        return {"privacy": {**told, "epsilon": None if memory.number else 0.0, "guarantee": words}}
+    away = ""
+    if memory.away:
+        away = f" Clients were away in {memory.away} rounds: no amplification is counted for them."
     return {
         "privacy": {
             **told,
             "epsilon": cost.epsilon,
             "if_known_who": cost.seen,
             "covered": cost.covered,
-            "guarantee": cost.guarantee(),
+            "guarantee": cost.guarantee() + away,
         }
     }
+
+
+class Budget:
+    """Refuses a round with which a client would have paid more than was set."""
+
+    def __init__(self) -> None:
+        self._affordable: dict[int, int] = {}  # rounds with everybody there, by those without
+        self._of: Any = None
+
+    def require(self, setup: Setup, state: State, everybody: bool) -> None:
+        """Return if one more sum may be released; refuse otherwise, before anybody is asked."""
+        private, memory = setup.aggregator, state.aggregator
+        if not isinstance(private, Gaussian):
+            return
+        if private.rounds is not None and memory.number >= private.rounds:
+            private.begin(memory, Cohort.empty())  # it refuses
+        if private.epsilon is None:
+            return
+        if self._of is not state.federation:
+            self._of, self._affordable = state.federation, {}
+        full, away = memory.number - memory.away + everybody, memory.away + (not everybody)
+        if away not in self._affordable:
+            self._affordable[away] = affordable(setup, state.federation, away)
+        if full > self._affordable[away]:
+            raise BudgetSpent(
+                f"The privacy budget is spent after {memory.number} rounds: one more would cost a "
+                f"client more than epsilon = {private.epsilon:g} (delta = {private.delta:g}); use "
+                "more noise for more rounds (fedcohort price --epsilon)."
+            )
+
+
+def affordable(setup: Setup, federation: Federation, away: int = 0) -> int:
+    """How many rounds with everybody there a budget allows, beside some without; -1 for none."""
+    private = cast("Gaussian", setup.aggregator)
+
+    def fits(full: int) -> bool:
+        if full + away == 0:
+            return True
+        cost = spent(setup, federation, full, away)
+        return cost is not None and cost.epsilon <= float(private.epsilon or 0.0)
+
+    if not fits(0):
+        return -1
+    low, high = 0, 1
+    while high < MOST_ROUNDS and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -152,16 +152,31 @@ def price(
         raise BadParameter("noise", "price", "a finite number above 0", noise)
     chosen, clients = as_scheme(scheme), _federation(federation)
     known = law(chosen, clients, rounds)
-    bill = _Bill(known, rounds, float(noise), float(delta), adjacency, accountant)
+    setting = rounds, float(noise), float(delta), adjacency, accountant
+    return priced(known, str(chosen), len(clients.present), *setting)
+
+
+def priced(
+    known: Law,
+    scheme: str,
+    n: int,
+    rounds: int,
+    noise: float,
+    delta: float,
+    adjacency: str = ADD_REMOVE,
+    accountant: str = PLD,
+) -> Price:
+    """What a run of these laws costs every client; ``scheme`` is what it is called."""
+    bill = _Bill(known, rounds, noise, delta, adjacency, accountant)
     weight = bill.largest_weight
     worst = bill.worst()
     curve = replace(bill, points=COARSE).curve(worst)
     return Price(
-        str(chosen),
-        len(clients.present),
+        scheme,
+        n,
         rounds,
-        float(noise),
-        float(delta),
+        noise,
+        delta,
         adjacency,
         accountant,
         worst,
@@ -173,7 +188,7 @@ def price(
         bool(known.rounds) and worst < bill.unamplified() * (1 - 1e-9),
         known.covered,
         weight,
-        None if weight is None else float(noise) * bill.sensitivity,
+        None if weight is None else noise * bill.sensitivity,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.ledger import TRAINING
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.from_trace import scheme_of
 from fedcohort.report.facts.measures import Columns, by_scheme
@@ -74,6 +75,8 @@ def ledger(comparison: Comparison) -> pd.DataFrame:
         for purpose in purposes:
             booked = [row for trace in traces for row in trace.ledger if row["purpose"] == purpose]
             spent = [row["epsilon"] for row in booked if row.get("epsilon") is not None]
+            if purpose == TRAINING:
+                spent += [e for trace in traces if (e := _noised(trace).get("epsilon")) is not None]
             counts = {
                 name: sum(row[name] for row in booked) / len(traces)
                 for name in ("messages", "bytes_down", "bytes_up")
@@ -97,3 +100,32 @@ def disclosures(comparison: Comparison) -> pd.DataFrame:
         rows += [(label, *each) for each in told]
     columns = ["scheme", "what", "when", "discloses", "epsilon"]
     return pd.DataFrame(rows, columns=columns).astype({"epsilon": float})
+
+
+def privacy(comparison: Comparison) -> pd.DataFrame:
+    """What noise on the sums promises, scheme by scheme: of the seed that paid most.
+
+    ``epsilon`` is NaN where nothing can be promised, ``known_who`` is what is left if it becomes
+    known who took part; no row for runs without noise.
+    """
+    rows = []
+    for label in comparison.labels:
+        told = [found for trace in comparison.of(label) if (found := _noised(trace))]
+        if not told:
+            continue
+        worst = max(told, key=lambda found: _number(found, "epsilon", np.inf))
+        numbers = [_number(worst, name) for name in ("epsilon", "if_known_who", "delta")]
+        noise = [_number(worst, name) for name in ("clip", "deviation")]
+        rows.append((label, *numbers, *noise, str(worst.get("guarantee", ""))))
+    columns = ["scheme", "epsilon", "known_who", "delta", "clip", "deviation", "guarantee"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _noised(trace: Trace) -> dict[str, Any]:
+    told = trace.settings.get("privacy")
+    return told if isinstance(told, dict) else {}
+
+
+def _number(found: dict[str, Any], name: str, otherwise: float = np.nan) -> float:
+    value = found.get(name)
+    return otherwise if value is None else float(value)

@@ -30,11 +30,13 @@ class Costs(Panel):
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
         level = [curves.cost(c)] if measured(c)[0].among(c.traces) else []
-        return (*level, _ledger(c), _disclosures(c))
+        return (*level, _ledger(c), _disclosures(c), *_privacy(c))
 
     def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         c = shown.comparison
-        return {"ledger": facts.ledger(c), "disclosures": facts.disclosures(c)}
+        noise = facts.privacy(c)
+        told = {"ledger": facts.ledger(c), "disclosures": facts.disclosures(c)}
+        return told if noise.empty else {**told, "privacy": noise}
 
     def pictures(self, shown: Shown) -> Mapping[str, Paint]:
         from fedcohort.report.draw import paper
@@ -65,3 +67,16 @@ def _disclosures(comparison: Comparison) -> str:
         "privacy over the whole run; a dash is no promise.",
         facts.disclosures(comparison),
     )
+
+
+def _privacy(comparison: Comparison) -> tuple[str, ...]:
+    table = facts.privacy(comparison)
+    if table.empty:
+        return ()
+    lead = (
+        "Updates were clipped, and noise of the given deviation was added to every coordinate of "
+        "their sum. Epsilon is of the worst-off client over the whole run; if it becomes known who "
+        "took part, the next column holds. Not covered: whoever sees single updates or metrics of "
+        "clients, sizes, what a scheme asks, and choices of step sizes that looked at results."
+    )
+    return (box("What the noise promises", lead, table.rename(columns={"known_who": "known who"})),)

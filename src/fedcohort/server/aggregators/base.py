@@ -71,6 +71,10 @@ class Aggregator(Checked, ABC):
     def add(self, account: Any, clients: Ints, weights: Floats, updates: Array) -> Any:
         """The account with the answers (b, d) of some clients, each once."""
 
+    def add_sum(self, account: Any, clients: Ints, total: Floats) -> Any:
+        """The account with the answers of some clients, weighed by themselves and added up."""
+        return self.add(account, clients, np.ones(1), total[None])
+
     @abstractmethod
     def finish(self, account: Any, dimension: int) -> tuple[Floats, Any]:
         """The estimate of sum_i p_i delta_i, and the memory afterwards."""
