@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fedcohort.report.draw.pictures import COLUMN
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedcohort.recipes import recipe
+from fedcohort.report.draw.paper import COLUMN
 from fedcohort.reproduction.drawing import PRINTED, _one_legend, _say
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from fedcohort.core.errors import BadInput
-from fedcohort.recipes import Claim, Computed, Exact, Judged, Recipe, Run, Scale
+from fedcohort.learning import LocalWork
+from fedcohort.recipes import Cell, Claim, Close, Computed, Exact, Judged, Recipe, Run, Scale
 from fedcohort.reproduction.page import BEGIN, kept, page
+from fedcohort.simulation.problem import Problem
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -55,6 +57,31 @@ def test_a_claim_that_no_run_has_seen(tmp_path: Path) -> None:
     assert "42 \\| 43 (once 54)" in made
 
 
+def test_a_claim_names_the_scale_that_runs_its_cells() -> None:
+    problem = Problem("digits", "iid:n=4")
+    cells = tuple(Cell(name, problem, ["full"], rounds=1) for name in ("one", "other"))
+    scales = {name: Scale(only=only) for name, only in (
+        ("quick", None), ("standard", ("one",)), ("full", None))}  # fmt: skip
+    claims = tuple(
+        Claim(f"of {name}", "1", Close("accuracy", (name, "full"), 1, 0.1), "wrong", see)
+        for name, see in (("one", ""), ("other", "theory.md"))
+    )
+    made = page(TEXT, [replace(RECIPE, cells=cells, scales=scales, claims=claims)], [])
+    standard, full = made.split("--scale standard")[1].split("--scale full")
+    assert "| of one | 1 (wrong) |" in standard
+    assert "| of other | 1 ([wrong](theory.md)) |" in full
+    assert "<li>of one: <em>accuracy of full (one) is within ±0.1 of 1, two" in full
+
+
+def test_settings_of_a_recipe_are_told_apart() -> None:
+    one = Cell("one", Problem("digits", "iid:n=4"), ["full"], rounds=1)
+    mine, scale = replace(RECIPE, cells=(one,)), RECIPE.scales["quick"]
+    assert mine.settings(scale) == mine.settings(replace(scale, seeds=9, partitions=3))
+    for other in (replace(one, work=LocalWork(steps=1)), replace(one, rounds=2)):
+        assert replace(mine, cells=(other,)).settings(scale) != mine.settings(scale)
+    assert mine.settings(replace(scale, numbers={"steps": 3})) != mine.settings(scale)
+
+
 def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None:
     for name in ("quick", "standard"):
         facts = Judged.of(Run.of(RECIPE, name, tmp_path / name)()).as_dict()
@@ -66,6 +93,10 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
     assert "\n| A paper | 1 | 1 | 0 | 0 | 0 | 0 |\n" in made
     changed = replace(RECIPE, claims=(replace(RECIPE.claims[0], judge=Exact("answer", 42, 1)),))
     assert "Not run yet" in page(TEXT, [changed], results)
+    older = [{**each, "settings": "another"} for each in results]
+    assert "Not run yet" in page(TEXT, [RECIPE], older)
+    older = [{k: v for k, v in each.items() if k != "settings"} for each in results]
+    assert page(TEXT, [RECIPE], older) == made  # runs from before there was such a digest
     (tmp_path / "mine-quick.json").rename(tmp_path / "mine.json")
     with pytest.raises(BadInput, match=r"must be named 'mine-quick\.json'"):
         kept(tmp_path)

@@ -31,6 +31,10 @@ WIDE = 2
 """Panels side by side in the PNG, beside the words."""
 LETTERS, HANDLE = 14, 7
 """Of a legend: letters to an inch, and how many the line before a name takes."""
+FEW = 4
+"""A legend of more names is not laid over curves."""
+BAND = 0.12
+"""How dark the spread of an arm is; of many arms together no darker than of a few."""
 NAME, MANY = 26, 8
 """Letters in a line of a bar's name; more bars than so many have small names."""
 YLABELS = {"distinct": "clients", "train_loss": "training loss"}
@@ -82,8 +86,9 @@ class Curves(Panel):
             x, rows = self.rows(results, label)
             if len(x) == 0:
                 continue
+            band = BAND * min(1.0, FEW / len(self.arms or results.arms(self.cell)))
             mean, sd, colour = rows.mean(axis=0), rows.std(axis=0), colour_of(index)
-            axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.12, lw=0)
+            axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=band, lw=0)
             axes.plot(x, mean, color=colour, ls=dash_of(index), label=label)
             _mark(axes, self.printed.get(label), colour)
         ylabel = YLABELS.get(self.of, self.of.replace("_", " "))
@@ -262,16 +267,16 @@ def _one_legend(figure: Any) -> None:
     An arm looks the same in all panels, so it is enough where no panel names something that the
     panel with most names has not; otherwise one look would have two names, and each keeps its own.
     """
-    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    having = [axes for axes in figure.axes if axes.get_legend() is not None]
+    legends = [axes.get_legend() for axes in having]
     found = [
         dict(zip((text.get_text() for text in each.get_texts()), each.legend_handles, strict=True))
         for each in legends
     ]
     most = max(found, key=len, default={})
     if not most or any(set(names) - {*most, PRINTED} for names in found):
-        for each in legends:
-            each.set(frame_on=True)
-            each.get_frame().set(alpha=0.75, linewidth=0)
+        for axes, names in zip(having, found, strict=True):
+            _own_legend(axes, names)
         return
     for names in found:
         most = {**names, **most}  # PRINTED may be of another panel
@@ -281,6 +286,16 @@ def _one_legend(figure: Any) -> None:
     figure.legend(
         most.values(), most, loc="outside upper center", ncols=int(min(len(most), max(1, room)))
     )
+
+
+def _own_legend(axes: Any, names: Mapping[str, Any]) -> None:
+    """A panel's own: over its curves, which shine through, or below where it has many names."""
+    if len(names) > FEW:
+        places = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.22), "fontsize": 6}
+        axes.legend(names.values(), names, ncols=3, frameon=False, **places)
+        return
+    axes.get_legend().set(frame_on=True)
+    axes.get_legend().get_frame().set(alpha=0.75, linewidth=0)
 
 
 def write_figure(results: Results, folder: Path, name: str) -> list[Path]:

@@ -54,6 +54,7 @@ class Judged:
             "changed": scale.changed,
             "seeds": scale.seeds,
             "partitions": scale.partitions,
+            "settings": recipe.settings(scale),
             "verdict": self.verdict,
             "claims": [
                 described(claim, finding)

@@ -123,6 +123,11 @@ def megabytes(trace: Trace) -> float:
     return float((trace.bytes_up + trace.bytes_down).mean()) / 1e6
 
 
+def messages(trace: Trace) -> float:
+    """Between server and clients in a round, the mean over rounds."""
+    return float(trace.messages.mean())
+
+
 def all_seen(trace: Trace) -> float:
     """After how many rounds every client had taken part; one more than there were, if never."""
     waiting = set(np.flatnonzero(trace.importance > 0).tolist())
@@ -166,6 +171,7 @@ MEASURES: Mapping[str, Callable[..., float]] = {
     "classes": classes,
     "clients": clients,
     "megabytes": megabytes,
+    "messages": messages,
     "all-seen": all_seen,
     "class-f1": class_f1,
     "lost-classes": lost_classes,

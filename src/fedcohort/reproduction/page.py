@@ -1,13 +1,15 @@
 """The page of all claims: printed, ours, verdict, and the command that found it.
 
 It is made of recipes, which say what is claimed, and of the JSON files of runs that are kept. A
-claim whose criterion is another than that of the run, or that no run has seen, is not run yet.
+claim whose criterion is another than that of the run, or that no run has seen, is not run yet; nor
+is one whose run had other settings than the recipe has now.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def _summary(
 def _section(recipe: Recipe, results: Sequence[Facts]) -> Iterator[str]:
     """The claims of a recipe, run by run: a command, and a line for every claim it judged."""
     yield f"### {recipe.where}: `{recipe.name}`\n"
-    yield f"{recipe.title}.\n"
+    yield f"{recipe.title}{'' if recipe.title.endswith('?') else '.'}\n"
     by_run: dict[str, list[list[str]]] = {}
     for claim in recipe.claims:
         how, cells = _cells(recipe, claim, results)
@@ -86,6 +88,19 @@ def _section(recipe: Recipe, results: Sequence[Facts]) -> Iterator[str]:
         yield from _head(*HEADS[: len(rows[0])])
         yield from map(_row, rows)
         yield ""
+    yield _details(recipe)
+
+
+def _details(recipe: Recipe) -> str:
+    """What a reader opens who asks what the numbers are: criteria, and where we differ."""
+    criteria = "".join(
+        f"<li>{escape(claim.statement)}: <em>{escape(str(claim.judge))}</em></li>"
+        for claim in recipe.claims
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in recipe.notes)
+    title = "Criteria and notes" if notes else "Criteria"
+    notes = f"<ul>{notes}</ul>" if notes else ""
+    return f"<details><summary>{title}</summary><ol>{criteria}</ol>{notes}</details>\n"
 
 
 def _head(*names: str) -> Iterator[str]:
@@ -100,11 +115,14 @@ def _row(cells: Sequence[str]) -> str:
 def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str, list[str]]:
     """By which run a claim is judged, in words, and its line."""
     run = _run(recipe, claim, results)
-    printed = f"{claim.printed} ({claim.erratum})" if claim.erratum else claim.printed
+    erratum = f"[{claim.erratum}]({claim.see})" if claim.see else claim.erratum
+    printed = f"{claim.printed} ({erratum})" if erratum else claim.printed
     first = [claim.statement, printed]
     if run is None:
-        scale = "standard" if "standard" in recipe.scales else next(iter(recipe.scales))
-        return f"Not run yet: `fedcohort reproduce {recipe.name} --scale {scale}`", first
+        return (
+            f"Not run yet: `fedcohort reproduce {recipe.name} --scale {_first(recipe, claim)}`",
+            first,
+        )
     facts, found = run
     seeds, partitions = facts["seeds"], facts["partitions"]
     command = f"`fedcohort reproduce {recipe.name} --scale {facts['scale']}{_other(recipe, facts)}`"
@@ -115,6 +133,16 @@ def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str,
         f"\n\n{cell}: {told(chosen)}." for cell, chosen in facts.get("tuned", {}).items()
     )
     return how, [*first, found_text(found), f"**{found['verdict']}**"]
+
+
+def _first(recipe: Recipe, claim: Claim) -> str:
+    """The smallest scale, but not the quick one, that runs every cell that a claim names."""
+    named = {cell.name for cell in recipe.cells if f"({cell.name})" in str(claim.judge)}
+    scales = [name for name in SCALES if name in recipe.scales]
+    for name in scales[1:]:
+        if named <= {cell.name for cell in recipe.cells_at(recipe.scales[name])}:
+            return name
+    return scales[-1]
 
 
 def _other(recipe: Recipe, facts: Facts) -> str:
@@ -130,10 +158,14 @@ def _other(recipe: Recipe, facts: Facts) -> str:
 def _run(
     recipe: Recipe, claim: Claim, results: Sequence[Facts]
 ) -> tuple[Facts, dict[str, Any]] | None:
-    """The run at the largest scale that judged this claim by this criterion."""
+    """The run at the largest scale, with the settings of now, that judged by this criterion."""
     best: tuple[Facts, dict[str, Any]] | None = None
-    for facts in sorted(results, key=lambda each: SCALES.index(each["scale"])):
-        for found in facts["claims"] if facts["recipe"] == recipe.name else ():
+    ours = [facts for facts in results if facts["recipe"] == recipe.name]
+    for facts in sorted(ours, key=lambda each: SCALES.index(each["scale"])):
+        scale = recipe.scales.get(facts["scale"])
+        if scale is None or facts.get("settings", recipe.settings(scale)) != recipe.settings(scale):
+            continue
+        for found in facts["claims"]:
             same = found["statement"] == claim.statement and found["criterion"] == str(claim.judge)
             best = (facts, found) if same else best
     return best

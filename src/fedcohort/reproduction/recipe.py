@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.fingerprint import Digest
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.types import Array
 from fedcohort.learning import Task
@@ -168,13 +169,16 @@ class Claim:
     judge
         The criterion, from `fedcohort.reproduction.judges`; it is written before the run.
     erratum
-        In a few words, what is wrong in print, with a link into docs where that is derived.
+        In a few words, what is wrong in print, or not said there.
+    see
+        The page of docs where that is derived, ``theory.md#...``.
     """
 
     statement: str
     printed: str
     judge: Judge
     erratum: str = ""
+    see: str = ""
 
 
 Former: TypeAlias = "Callable[[int, int | None], Outcome]"
@@ -255,6 +259,13 @@ class Recipe:
         """The comparisons that are run at a scale."""
         wanted = [cell for cell in self.cells if scale.only is None or cell.name in scale.only]
         return tuple(cell.at(scale) for cell in wanted)
+
+    def settings(self, scale: Scale) -> str:
+        """A digest of what is run at a scale, but for seeds and partitions: runs of now, or old."""
+        digest = Digest(f"the recipe '{self.name}'")
+        digest.add("cells", self.cells_at(scale))
+        digest.add("numbers", dict(scale.numbers))
+        return digest.hex()
 
     def as_dict(self) -> dict[str, Any]:
         """What a listing shows, in plain values."""

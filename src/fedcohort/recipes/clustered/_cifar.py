@@ -43,14 +43,14 @@ def cell(
         Problem("cifar10", divided(alpha), model="cnn"),
         arms,
         rounds=rounds,
-        work=LocalWork(steps=steps, batch=50, lr=lr),
+        work=work(steps, lr),
         options={"evaluate_every": 10},
     )
 
 
-def shortened(steps: int, lr: float = 0.05, batch: int = 50) -> LocalWork:
-    """Less local work than the paper's."""
-    return LocalWork(steps=steps, batch=batch, lr=lr)
+def work(steps: int, lr: float = 0.05, batch: int = 50) -> LocalWork:
+    """N local steps, on a new batch each, as the authors draw them."""
+    return LocalWork(steps=steps, batch=batch, lr=lr, batches="fresh")
 
 
 def scales(standard: int) -> dict[str, Scale]:
@@ -62,7 +62,7 @@ def scales(standard: int) -> dict[str, Scale]:
             changed="3 rounds instead of 1,000; 20 clients of 20 to 60 samples, 3 steps of 10, "
             "evaluated on 200.",
             change={
-                "work": shortened(3, batch=10),
+                "work": work(3, batch=10),
                 "problem": {"partition": divided(0.01, FEW)},
                 "options": {"evaluate_on": 200, "evaluate_every": 1},
             },
@@ -72,7 +72,7 @@ def scales(standard: int) -> dict[str, Scale]:
             rounds=standard,
             changed=f"{standard} rounds instead of 1,000, 20 local steps instead of 100; evaluated "
             "every 5 rounds on 2,000 samples.",
-            change={"work": shortened(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
+            change={"work": work(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
         ),
         "full": Scale(seeds=3, changed="3 seeds instead of 1."),
     }

@@ -32,7 +32,7 @@ BECOMES_TARGET = Recipe(
             Problem("mnist", "one-class-per-client:n=100,per_client=500", model="softmax"),
             ARMS,
             rounds=200,
-            work=LocalWork(steps=50, batch=50, lr=0.01),
+            work=LocalWork(steps=50, batch=50, lr=0.01, batches="fresh"),
         ),
     ),
     scales={

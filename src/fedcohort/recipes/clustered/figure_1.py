@@ -71,7 +71,7 @@ FIGURE_1 = Recipe(
             ),
             ARMS,
             rounds=600,
-            work=LocalWork(steps=50, batch=50, lr=0.01),
+            work=LocalWork(steps=50, batch=50, lr=0.01, batches="fresh"),
         ),
     ),
     compute=compute,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.clustered import PAPER
-from fedcohort.recipes.clustered._cifar import FEW, NOTES, cell, divided, shortened
+from fedcohort.recipes.clustered._cifar import FEW, NOTES, cell, divided, work
 from fedcohort.reproduction import Claim, Contrast, Curves, Every, Recipe, Scale, difference
 
 
@@ -48,7 +48,7 @@ FIGURE_8 = Recipe(
                 "options": {"evaluate_on": 200, "evaluate_every": 1},
             },
             each={
-                name: {"work": shortened(steps, batch=10)}
+                name: {"work": work(steps, batch=10)}
                 for name, steps in zip(NAMES, (1, 4, 3, 3), strict=True)
             },
         ),
@@ -58,7 +58,7 @@ FIGURE_8 = Recipe(
             changed="15 rounds instead of 500 to 2,000; N = 2 and 40 for 10 and 500, 20 otherwise; "
             "evaluated every 5 rounds on 2,000 samples.",
             change={"options": {"evaluate_every": 5, "evaluate_on": 2000}},
-            each={name: {"work": shortened(*how)} for name, how in STEPS.items()},
+            each={name: {"work": work(*how)} for name, how in STEPS.items()},
         ),
         "full": Scale(seeds=3, changed="3 seeds instead of 1."),
     },

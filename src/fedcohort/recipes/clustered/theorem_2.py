@@ -68,6 +68,8 @@ THEOREM_2 = Recipe(
                 "with T = N^5 the measured mean over the printed rate at most doubles",
                 "measured over printed at the end",
             ),
+            erratum="a term of order sqrt(N/(m T)) is missing",
+            see="theory.md",
         ),
         Claim(
             "with a term of order sqrt(N/(m T)) it is a bound",

@@ -60,6 +60,7 @@ LEMMA_3_1 = Recipe(
             "Lemma 3.1, leading term",
             Exact("exact over leading, at the end", 1.0, 0.05),
             erratum="the series converges for |N~ - N| < N only; with a floor under N~ it holds",
+            see="theory.md",
         ),
         Claim(
             "the number of samples tends to K",
@@ -70,6 +71,7 @@ LEMMA_3_1 = Recipe(
                 "relative error at the end",
             ),
             erratum="on average it is more than K",
+            see="theory.md",
         ),
         Claim(
             "so it does where sizes are clipped at M",
@@ -80,6 +82,7 @@ LEMMA_3_1 = Recipe(
                 "relative error at the end, clipped",
             ),
             erratum="a clipped size is lost for good",
+            see="theory.md",
         ),
     ),
     panels=(

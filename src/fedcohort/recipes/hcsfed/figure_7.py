@@ -63,6 +63,7 @@ FIGURE_7 = Recipe(
             "Figure 7b",
             difference(ROUNDS_TO, "cluster", "cluster, re-allocated"),
             erratum="(5) allocates by variances, which gains nothing; here by deviations, as (8)",
+            see="schemes/hcsfed.md#where-we-differ-from-the-paper",
         ),
         Claim(
             "importance inside clusters makes them faster",

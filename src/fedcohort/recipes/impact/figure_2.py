@@ -15,8 +15,8 @@ from fedcohort.recipes.impact._shakespeare import (
 from fedcohort.reproduction import Claim, Contrast, Every, Judge, Recipe, Scale, difference
 
 CLIENTS = (10, 20, 40, 80)
-FEW = (10, 20)
-"""Those that are run at a reduced scale."""
+FEW, MANY = CLIENTS[:2], CLIENTS[2:]
+"""Those that are run at a reduced scale, and at full scale alone."""
 
 
 def name(n: int, weighing: str) -> str:
@@ -24,11 +24,10 @@ def name(n: int, weighing: str) -> str:
     return f"n = {n}, {weighing}"
 
 
-def _worse(worse: str, better: str, weighing: str) -> Judge:
+def _worse(worse: str, better: str, weighing: str, clients: tuple[int, ...] = FEW) -> Judge:
     """One scheme's loss lies above the other's, for every n."""
-    return Every(
-        *(difference(LOSS, (name(n, weighing), worse), (name(n, weighing), better)) for n in FEW)
-    )
+    cells = [name(n, weighing) for n in clients]
+    return Every(*(difference(LOSS, (cell, worse), (cell, better)) for cell in cells))
 
 
 def _fades(worse: str, better: str, weighing: str) -> Judge:
@@ -80,11 +79,17 @@ FIGURE_2 = Recipe(
             "Figure 2a: inversely proportional to n",
             _fades("MD", "uniform", EQUAL),
             erratum="by 1/m - 1/n, which grows with n",
+            see="theory.md",
         ),
         Claim(
             "with importances by size MD outperforms uniform sampling",
             "Figure 2b: always",
             _worse("uniform", "MD", BY_SIZE),
+        ),
+        Claim(
+            "both with more clients, too",
+            "Figures 2 and 5, n = 40 and 80",
+            Every(_worse("MD", "uniform", EQUAL, MANY), _worse("uniform", "MD", BY_SIZE, MANY)),
         ),
         Claim(
             "and with importances by size by less, the more clients there are",

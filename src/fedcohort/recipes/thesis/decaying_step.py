@@ -41,12 +41,6 @@ DECAYING_STEP = Recipe(
                 "work": LocalWork(steps=5, batch=64, lr=WORK.lr, schedule=DECAY),
             },
         ),
-        "standard": replace(
-            SCALES["standard"],
-            seeds=1,
-            changed="One seed on each of 3 federations instead of 10 on one; evaluated on 2,000 "
-            "samples.",
-        ),
     },
     claims=(
         Claim(

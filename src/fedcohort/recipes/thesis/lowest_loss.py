@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fedcohort.recipes.thesis import PAPER
 from fedcohort.recipes.thesis._federations import BEST, LOSS, NOTES, cell, scales
 from fedcohort.recipes.thesis._lowest_loss import LowestLoss
 from fedcohort.reproduction import Bars, Claim, Curves, Recipe, difference
 from fedcohort.schemes.best_loss import BestLoss
-
-SCALES = scales()
-
 
 LOWEST_LOSS = Recipe(
     "thesis-lowest-loss",
@@ -19,15 +14,7 @@ LOWEST_LOSS = Recipe(
     PAPER,
     where="Section 3.3.2",
     cells=(cell({"BestLoss": BestLoss(m=3, d=6), "LowestLoss": LowestLoss(m=3, d=6)}),),
-    scales=SCALES
-    | {
-        "standard": replace(
-            SCALES["standard"],
-            seeds=1,
-            changed="One seed on each of 3 federations instead of 10 on one; evaluated on 2,000 "
-            "samples.",
-        ),
-    },
+    scales=scales(),
     claims=(
         Claim(
             "those with the highest loss teach more than those with the lowest",
