@@ -77,7 +77,13 @@ MODULE = "^The task of {} must be a Task. Got the {} Linear instead: write Learn
             lambda: simulate(TASK, "md", rounds=1, lr=0.1),
             r"no 'lr', .* write work=LocalWork.lr=\.\.",
         ),
-        (lambda: compare(TASK, ["md:m=1"], rounds=1, lr=0.1), "no 'lr', .* work=LocalWork.lr="),
+        (
+            lambda: compare(TASK, ["md:m=1"], rounds=1, lr=0.1),
+            "^Write compare.* no 'lr', .* work=LocalWork.lr=",
+        ),
+        (lambda: compare(TASK, ["md:m=1"], rounds=1, seed=1), "no 'seed'; the nearest is 'seeds'"),
+        (lambda: compare(TASK, ["md:m=1"], rounds=1, optimizer="adam"), "nearest is 'optimiser'"),
+        (lambda: tune(TASK, ["md:m=1"], {"lr": [1]}, rounds=1, seed=1), "^Write tune.* no 'seed'"),
         (lambda: simulate(TASK, "md", rounds=1, seeds=2), "no 'seeds'; the nearest is 'seed'"),
         (lambda: simulate(TASK, "md", rounds=1, cheese=2), "There is no 'cheese'"),
         (lambda: compare(["md"], TASK, rounds=1), "Got LearningTask instead: write the task first"),
@@ -145,7 +151,10 @@ def torch_task(net: Any = None, loss: Any = cross_entropy, x: Any = X, **setting
         (lambda: torch_task(nn.Linear(4, 2).half()), "all float32 or all float64. Got .*float16"),
         (lambda: torch_task(TwoOutputs(4, 2)), "a tensor of scores alone, and returns a tuple"),
         (lambda: torch_task(WithMask(4, 2)), "its module says: .*missing 1 required .*'mask'"),
-        (lambda: torch_task(x=X.astype(np.uint8)), "are given as tokens, so divide images by 255"),
+        (
+            lambda: torch_task(x=X.astype(np.uint8)),
+            "are given as tokens, so .* divide images by 255",
+        ),
         (lambda: torch_task(device="gpu"), "cannot be put on the device 'gpu'"),
     ],
 )

@@ -23,6 +23,7 @@ from fedcohort.learning.allocator import keep_freed_memory
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.trainer import Trainer
+from fedcohort.learning.tryout import Tryout, channels_of, first_line
 
 _TILE = 512  # samples that go through a module at a time outside of training
 _DTYPES: dict[torch.dtype, np.dtype[Any]] = {
@@ -131,6 +132,12 @@ class Network(Model):
         """The loss of each sample, (S,); the cross-entropy of scores, unless overridden."""
         return functional.cross_entropy(outputs, y, reduction="none")
 
+    def classes_of(self, scores: Tensor) -> Ints:
+        """The class with the highest score; of one score alone, whether it is positive."""
+        one = scores.ndim == 1 or scores.shape[1] == 1
+        told = scores.reshape(-1) > 0 if one else scores.argmax(dim=1)
+        return told.long().cpu().numpy()
+
     # A flat model
 
     @cached_property
@@ -153,7 +160,8 @@ class Network(Model):
         if len(kinds) != 1 or not kinds <= _DTYPES.keys():
             raise BadInput(
                 f"The model {self.name!r} must have parameters to train, all float32 or all "
-                f"float64. Got {', '.join(sorted(map(str, kinds))) or 'none'} instead."
+                f"float64. Got {', '.join(sorted(map(str, kinds))) or 'none'} instead"
+                f"{': write net.float()' if kinds else ''}."
             )
         return _DTYPES[kinds.pop()]
 
@@ -183,6 +191,7 @@ class Network(Model):
         with _AT_WORK, torch.random.fork_rng(devices=devices):
             threads = torch.get_num_threads()
             torch.set_num_threads(self.threads)
+            torch.manual_seed(0)  # a module that draws in evaluation, too, draws the same
             try:
                 yield self._weights
             finally:
@@ -213,14 +222,14 @@ class Network(Model):
         """The loss of each sample and the class that it is given, (S,) each."""
         losses, classes = np.zeros(len(y), self.dtype), np.zeros(len(y), np.int64)
         for part, scores in self._scores(theta, x):
-            losses[part], classes[part] = self._losses(scores, y[part]), _classes(scores)
+            losses[part], classes[part] = self._losses(scores, y[part]), self.classes_of(scores)
         return losses, classes
 
     def predictions(self, theta: Array, x: Array) -> Ints:
-        """The class with the highest score; of one score alone, whether it is positive."""
+        """The class that each sample is given, (S,)."""
         classes = np.zeros(len(x), np.int64)
         for part, scores in self._scores(theta, x):
-            classes[part] = _classes(scores)
+            classes[part] = self.classes_of(scores)
         return classes
 
     def _scores(self, theta: Array, x: Array) -> Iterator[tuple[slice, Tensor]]:
@@ -230,7 +239,7 @@ class Network(Model):
             weights.module.eval()
             for start in range(0, len(x), _TILE):
                 part = slice(start, min(start + _TILE, len(x)))
-                yield part, weights.module(self.batch(x[part]))
+                yield part, weights.module(self.batch(x[part]).clone())  # it may change its input
 
     def _losses(self, scores: Tensor, y: Array) -> Array:
         return self.loss_of(scores, self.tensor(y)).cpu().numpy()
@@ -244,7 +253,7 @@ class Network(Model):
             total = [torch.zeros_like(each) for each in weights.all.values()]
             for start in range(0, len(y), _TILE):
                 part = slice(start, start + _TILE)
-                inputs, targets = self.batch(x[part]), self.tensor(y[part])
+                inputs, targets = self.batch(x[part]).clone(), self.tensor(y[part])
                 loss = self.loss_of(weights.module(inputs), targets).sum() / len(y)
                 found = torch.autograd.grad(loss, parameters, materialize_grads=True)
                 for each, more in zip(total, found, strict=False):
@@ -253,41 +262,12 @@ class Network(Model):
 
     def misfit(self, data: ClientData) -> str | None:
         """See `Model.misfit`; two samples are tried."""
-        some = np.arange(min(2, data.total))
-        x, y = data.samples(some)
-        who = "module"
-        try:
-            with self.at_work() as weights, torch.no_grad():
-                weights.module.eval()
-                inputs, targets = self.batch(x), self.tensor(y)
-                scores = weights.module(inputs)
-                if not isinstance(scores, Tensor):
-                    return (
-                        "its module must return a tensor of scores alone, and returns a "
-                        f"{type(scores).__name__}; put it into one that returns its scores"
-                    )
-                if data.classes is not None and scores.ndim == 2:
-                    told = max(2, scores.shape[1])
-                    if told < data.classes:
-                        return f"it tells {told} classes, and the data have {data.classes}"
-                who = "loss"
-                losses = self.loss_of(scores, targets)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            if isinstance(error, BadInput):
-                raise
-            integers = x.dtype.kind != "f" and who == "module"
-            hint = "; integers are given as tokens, so divide images by 255" if integers else ""
-            given = [inputs] if who == "module" else [scores, targets]
-            shapes = " and ".join(
-                f"{str(each.dtype)[6:]} of shape {tuple(each.shape)}" for each in given
-            )
-            return f"given {shapes}, its {who} says: {first_line(error)}{hint}"
-        if losses.shape != targets.shape[:1]:
-            return (
-                f"its loss must give one number per sample, {len(y)} of {len(y)}, and gives the "
-                f"shape {tuple(losses.shape)}; write it without taking the mean"
-            )
-        return None
+        return Tryout(self, data).misfit()
+
+    @property
+    def channels(self) -> int | None:
+        """How many channels of an image the module takes, if it convolves."""
+        return channels_of(self._weights.module)
 
     def trainer(self, data: ClientData) -> Trainer:
         """Clients side by side where that is faster, else one after another."""
@@ -300,16 +280,3 @@ class Network(Model):
     def __getstate__(self) -> dict[str, Any]:
         """The settings; a module to compute with is made where it is needed."""
         return {name: value for name, value in vars(self).items() if name != "_weights"}
-
-
-def _classes(scores: Tensor) -> Ints:
-    if scores.ndim == 1 or scores.shape[1] == 1:
-        told = scores.reshape(-1) > 0
-    else:
-        told = scores.argmax(dim=1)
-    return told.long().cpu().numpy()
-
-
-def first_line(error: BaseException) -> str:
-    """What somebody else's error says, in a line."""
-    return str(error).strip().split("\n")[0][:200]

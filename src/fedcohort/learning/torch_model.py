@@ -15,9 +15,12 @@ from torch.nn import functional
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.fingerprint import Digest
-from fedcohort.learning.network import Network, first_line
+from fedcohort.core.types import Ints
+from fedcohort.learning.network import Network
+from fedcohort.learning.tryout import first_line
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+_SUMS = ("sum", "batchmean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +33,9 @@ class TorchModel(Network):
         The module: it is copied, and every run starts from its weights. Or a function without
         arguments that makes one, such as its class: then each seed draws weights of its own.
     loss
-        What torch has (``torch.nn.MSELoss()``, ``torch.nn.functional.cross_entropy``; whether
-        they take the mean is no matter), or a function of outputs and targets that gives *one
-        loss per sample*. Clients minimise its mean.
+        What torch has (``torch.nn.MSELoss()``, ``torch.nn.functional.cross_entropy``), or a
+        function of outputs and targets that gives *one loss per sample*. Clients minimise the
+        mean over samples, whatever torch's is set to; one that sums does so over one sample.
     name
         What a report calls it.
     device, threads
@@ -64,6 +67,11 @@ class TorchModel(Network):
                 "The 'loss' of TorchModel must be a function of outputs and targets, as "
                 f"torch.nn.functional.cross_entropy is. Got {got} instead."
             )
+        if isinstance(loss, nn.Module) and any(each.requires_grad for each in loss.parameters()):
+            raise BadInput(
+                "The 'loss' of TorchModel must have no parameters to train: nobody would send "
+                f"them. Got {type(loss).__name__}, which has: move them to the module."
+            )
         made = self.module()
         if any(nn.parameter.is_lazy(each) for each in made.parameters()):
             raise BadInput(
@@ -94,22 +102,54 @@ class TorchModel(Network):
 
     def loss_of(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The mean over all of a sample but its first axis, as torch's losses have it."""
-        if y.is_floating_point() and outputs.shape == (*y.shape, 1):
+        if outputs.shape == (*y.shape, 1) and (self._reduces or y.is_floating_point()):
             outputs = outputs[..., 0]
+        if self._reduces and outputs.shape == y.shape and not self._takes_integers:
+            y = y.to(outputs.dtype)  # torch's losses of numbers take no integers
         losses = self._loss(outputs, y)
         if not isinstance(losses, Tensor):
             raise TypeError(f"it must give a tensor, and gives a {type(losses).__name__}")
-        return losses.flatten(1).mean(dim=1) if losses.ndim > 1 else losses
+        if losses.ndim < 2:
+            return losses
+        each = losses.flatten(1)
+        return each.sum(dim=1) if self._reduces in _SUMS else each.mean(dim=1)
+
+    def classes_of(self, scores: Tensor) -> Ints:
+        """As every network does; one score alone may be a probability."""
+        return super().classes_of(scores - 0.5 if self._probability else scores)
+
+    @cached_property
+    def _reduces(self) -> str:
+        """How the loss makes one number of many, if it is one of torch's; else nothing."""
+        loss: Any = self.loss
+        if isinstance(loss, nn.Module):
+            return str(getattr(loss, "reduction", ""))
+        try:
+            given = inspect.signature(loss).parameters.get("reduction")
+        except ValueError:  # a function without Python
+            given = None
+        return "" if given is None else str(given.default)
+
+    @property
+    def _takes_integers(self) -> bool:
+        """Whether its targets are numbers of classes, also where there are several of them."""
+        return _is(self.loss, nn.MultiLabelMarginLoss, functional.multilabel_margin_loss)
+
+    @property
+    def _probability(self) -> bool:
+        """Whether one score alone is a probability."""
+        return _is(self.loss, nn.BCELoss, functional.binary_cross_entropy)
 
     @cached_property
     def _loss(self) -> Loss:
         """The loss of each sample."""
         loss: Any = self.loss
         if isinstance(loss, nn.Module):
-            loss = deepcopy(loss).to(self.device)
-            if hasattr(loss, "reduction"):
+            kind = next(iter(self._weights.parameters.values())).dtype
+            loss = deepcopy(loss).to(self.device, kind)
+            if self._reduces:
                 loss.reduction = "none"
-        elif "reduction" in inspect.signature(loss).parameters:
+        elif self._reduces:
             loss = partial(loss, reduction="none")
         return cast("Loss", loss)
 
@@ -134,6 +174,13 @@ def add_module(digest: Digest, name: str, module: object) -> None:
         held = {key: value for key, value in vars(part).items() if key not in _KEPT}
         digest.add(where, _plain(held))
         digest.add(f"{where} own", _plain({**part._parameters, **part._buffers}))
+
+
+def _is(loss: object, kind: type[nn.Module], function: Callable[..., Tensor]) -> bool:
+    """Whether it is one of torch's losses, as a module or as a function."""
+    if isinstance(loss, partial):
+        loss = loss.func
+    return isinstance(loss, kind) or loss is function
 
 
 _KEPT = {"_parameters", "_buffers", "_modules", "training"}

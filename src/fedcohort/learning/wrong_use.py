@@ -60,45 +60,62 @@ def check_work(work: object, owner: str) -> None:
         )
 
 
+def check_model(model: object, owner: str) -> None:
+    """Refuse what is no model."""
+    if isinstance(model, Model):
+        return
+    remedy = "derive your class from fedcohort.learning.Model"
+    if is_module(model) or (inspect.isclass(model) and is_module(model, of_class=True)):
+        remedy = f"write {_WRAP}"
+    elif isinstance(model, str):
+        remedy = "write fedcohort.Problem(data, partition, model=...).task()"
+    elif isinstance(model, ClientData):
+        remedy = "write LearningTask(model, data)"
+    elif inspect.isclass(model):
+        remedy = f"{model.__name__} is a class, so call it with its settings"
+    raise BadInput(f"The model of {owner} must be a Model. Got {_kind(model)} instead: {remedy}.")
+
+
 def check_parts(model: object, data: object) -> None:
     """Refuse what a `LearningTask` cannot be put together from."""
-    if not isinstance(model, Model):
-        remedy = "derive your class from fedcohort.learning.Model"
-        if is_module(model) or (inspect.isclass(model) and is_module(model, of_class=True)):
-            remedy = f"write {_WRAP}"
-        elif isinstance(model, str):
-            remedy = "write fedcohort.Problem(data, partition, model=...).task()"
-        elif inspect.isclass(model):
-            remedy = f"{model.__name__} is a class, so call it with its settings"
-        raise BadInput(
-            f"The model of LearningTask must be a Model. Got {_kind(model)} instead: {remedy}."
-        )
+    check_model(model, "LearningTask")
     if not isinstance(data, ClientData):
         remedy = f"write {_DIVIDE}"
         if hasattr(data, "x_train"):
             remedy = "write ClientData.from_partition(dataset, partition)"
+        elif any(kind.__module__.startswith("torch.utils.data") for kind in type(data).__mro__):
+            remedy = f"take its samples as arrays and {remedy}"
         raise BadInput(
             f"The data of LearningTask must be ClientData. Got {_kind(data)} instead: {remedy}."
         )
 
 
-def says_how(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a call that does not fit a function's parameters end in a sentence with its form."""
+def says_how(
+    form: str, *passed_on: Callable[..., object], sets: tuple[str, ...] = ()
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a call that does not fit a function's parameters end in a sentence with its form.
+
+    What the function does not know itself is ``passed_on`` to others, but for what it ``sets``.
+    """
 
     def explained(function: Callable[P, R]) -> Callable[P, R]:
         name, signature = function.__name__, inspect.signature(function)
+        known = set(signature.parameters)
+        for other in passed_on:
+            known |= set(inspect.signature(other).parameters) - set(sets)
 
         @wraps(function)
         def call(*given: P.args, **named: P.kwargs) -> R:
+            what = next((_unknown(each, known) for each in named if each not in known), "")
             try:
                 signature.bind(*given, **named)
             except TypeError as error:
+                what = what or f"Got {error}"
+            if what:
                 first = next(iter(given), None)
                 if is_module(first) or is_module(first, of_class=True):
                     check_task(first, name)
-                strange = [each for each in named if each not in signature.parameters]
-                what = _unknown(strange[0], signature) if strange else f"Got {error}"
-                raise BadInput(f"Write {form}, all else by name. {what}.") from None
+                raise BadInput(f"Write {form}, all else by name. {what}.")
             return function(*given, **named)
 
         return call
@@ -106,12 +123,12 @@ def says_how(form: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return explained
 
 
-def _unknown(name: str, signature: inspect.Signature) -> str:
+def _unknown(name: str, known: set[str]) -> str:
     """What to write for a setting that there is not."""
     said = f"There is no {brief(name)!r}"
     if name in {field.name for field in fields(LocalWork)}:
         return f"{said}, which is a setting of local work: write work=LocalWork({name}=...)"
-    near = difflib.get_close_matches(name, signature.parameters, n=1)
+    near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"{said}; the nearest is {near[0]!r}" if near else said
 
 

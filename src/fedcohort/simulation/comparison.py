@@ -25,7 +25,7 @@ from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
-from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds
+from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
 from fedcohort.simulation.processes import JOBS_LIMIT, Executor, Processes
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
@@ -167,7 +167,11 @@ def _carried(place: Path) -> Comparison:
     return Comparison((trace,), settings, place)
 
 
-@says_how('compare(task, ["md:m=10", "uniform:m=10"], rounds=50)')
+@says_how(
+    'compare(task, ["md:m=10", "uniform:m=10"], rounds=50)',
+    simulate,
+    sets=("scheme", "seed", "keep", "before"),
+)
 def compare(
     task: Given,
     schemes: Which | Sequence[Which] | Mapping[str, Which],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort import data as data_sets
+from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import importance_of
 from fedcohort.core.registry import Prepared
 from fedcohort.core.streams import stream
 from fedcohort.data.partition import PARTITIONS, Partition
-from fedcohort.learning import Task
+from fedcohort.learning import ClientData, LearningTask, Model, Task
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.validation import hold_out
+from fedcohort.learning.wrong_use import check_model
 
 __all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem", "reading_once"]
 
@@ -58,6 +60,16 @@ class Loaded:
         if division.names:
             made.ids = division.names
         return made
+
+
+def _learnt(model: Model) -> Callable[..., Task]:
+    """The task of a model that is there already."""
+
+    def task(dataset: Any, division: Any, importance: ArrayLike | None = None) -> Task:
+        data = ClientData.from_partition(dataset, division)
+        return LearningTask(model, data, importance=importance)
+
+    return task
 
 
 def _validated(
@@ -104,8 +116,9 @@ class Problem:
     Parameters
     ----------
     data, partition, model
-        Words, as on the command line. Without a partition, a data set that is a federation of its
-        own keeps its clients (``"natural"``); others are divided as `OTHERWISE` says.
+        Words, as on the command line; the model may be one of your own, ``TorchModel(net)``.
+        Without a partition, a data set that is a federation of its own keeps its clients
+        (``"natural"``); others are divided as `OTHERWISE` says.
     partition_options, model_options, data_options
         Settings of these parts that do not stand in the word.
     partition_seed
@@ -126,7 +139,7 @@ class Problem:
     data: str = "digits"
     partition: str | None = None
     partition_options: Mapping[str, Any] = field(default_factory=dict)
-    model: str = "softmax"
+    model: str | Model = "softmax"
     model_options: Mapping[str, Any] = field(default_factory=dict)
     partition_seed: int = 0
     importance: str | ArrayLike = "size"
@@ -134,7 +147,13 @@ class Problem:
     validation: float | None = None
 
     def _parts(self) -> tuple[Prepared, Prepared]:
-        model = MODELS.build(self.model, **self.model_options)
+        if isinstance(self.model, str):
+            model = MODELS.build(self.model, **self.model_options)
+        else:
+            check_model(self.model, "Problem")
+            if self.model_options:
+                raise BadInput("The 'model_options' of Problem go with a model that is a word.")
+            model = Prepared(self.model.name, {}, _learnt(self.model))
         word = self._default if self.partition is None else self.partition
         return PARTITIONS.build(word, **self.partition_options), model
 
@@ -171,7 +190,8 @@ class Problem:
         words = {"partition": divide.spec, "model": model.spec}
         if self.data_options:
             words["data"] = data_sets.spec(self.data, **self.data_options)
-        kept = {key: value for key, value in asdict(self).items() if not key.endswith("options")}
+        told = asdict(replace(self, model=model.name))
+        kept = {key: value for key, value in told.items() if not key.endswith("options")}
         if self.validation is None:
             del kept["validation"]  # as in folders of before there was one
         if not isinstance(self.importance, str):

@@ -16,6 +16,7 @@ from fedcohort.learning.wrong_use import check_task, says_how
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.comparison import built_options, compare
+from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.grid import (
     Configuration,
     Grid,
@@ -40,7 +41,12 @@ OF_COMPARE = {"partitions", "jobs", "ray", "finished", "notes", "settings"}
 """Options that say where and how often runs are made; the others say what a run does."""
 
 
-@says_how('tune(problem, ["md:m=10"], {"lr": [0.01, 0.1]}, rounds=50)')
+@says_how(
+    'tune(problem, ["md:m=10"], {"lr": [0.01, 0.1]}, rounds=50)',
+    compare,
+    simulate,
+    sets=("scheme", "seed", "keep", "before"),
+)
 def tune(
     problem: Problem | Task,
     schemes: Which | Sequence[Which] | Mapping[str, Which],

@@ -91,10 +91,13 @@ class TorchComputation(PlainComputation):
             part = slice(start, start + _TILE)
             x, y = data.tested(part) if test else data.samples(part)
             part = slice(start, start + len(y))
-            told = [self.model.told(theta, x, y) for theta in thetas]
-            losses = np.stack([each for each, _ in told])
-            tells = test and data.classes is not None
-            correct = np.stack([classes == y for _, classes in told]) if tells else None
+            correct = None
+            if test and data.classes is not None:
+                told = [self.model.told(theta, x, y) for theta in thetas]
+                losses = np.stack([each for each, _ in told])
+                correct = np.stack([classes == y for _, classes in told])
+            else:
+                losses = np.stack([self.model.sample_losses(theta, x, y) for theta in thetas])
             yield part, np.where(np.isnan(losses), np.inf, losses), correct
 
     def predictions(self, theta: Array) -> Ints | None:
