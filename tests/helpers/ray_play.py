@@ -112,6 +112,11 @@ def main(folder: Path) -> dict[str, Any]:
     found["kept"] = before == after
     here = compare(PROBLEM, arms, **OPTIONS, jobs=1)
     found["same"] = same(on_ray, here) and same(Comparison.load(folder / "runs"), here)
+    longer, before = {**OPTIONS, "rounds": 14}, len(notes.read_text().splitlines())
+    extended = compare(PROBLEM, arms, **longer, **there)
+    noted = notes.read_text().splitlines()[before:]
+    found["went on"] = sorted({int(line.split()[1]) for line in noted if line != "first 0"})
+    found["extended"] = same(extended, compare(PROBLEM, arms, **longer, jobs=1))
     grid = {"lr": [0.01, 0.1], "weight": [0.5, 1.0]}
     tried = {"rounds": 2, "seeds": 2, "work": OPTIONS["work"]}
     chosen = [tune(PROBLEM, arms[:1], grid, **tried, **how).as_dict() for how in ways(cluster)]

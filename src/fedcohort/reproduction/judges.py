@@ -65,7 +65,7 @@ class Contrast(Judge):
 
     def __str__(self) -> str:
         terms = " ".join(
-            f"{'−' if weight < 0 else '+'} {'' if abs(weight) == 1 else f'{abs(weight):g} '}"
+            f"{'−' if weight < 0 else '+'} {'' if abs(weight) == 1 else f'{number(abs(weight))} '}"
             f"{_name(of)}"
             for of, weight in self.weights.items()
         ).removeprefix("+ ")

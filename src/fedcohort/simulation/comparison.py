@@ -192,8 +192,8 @@ def compare(
     """Run every scheme with every seed, on one division of the data or on several.
 
     Randomness is paired: with the same partition and seed all schemes start from the same model
-    and a client sees the same mini-batches whoever chose it. Runs go partition by partition and
-    seed by seed, all schemes of one before the next, so that an interrupted comparison is a
+    and a client sees the same mini-batches whoever chose it. Runs go seed by
+    seed, all schemes on all partitions before the next, so that an interrupted comparison is a
     smaller one. Before the first run every scheme plays one short round, so that a setting that
     does not fit the federation shows at once.
 

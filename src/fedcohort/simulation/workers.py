@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning
+from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.core.streams import stream
 from fedcohort.learning import LearningTask, Task
 from fedcohort.learning.work import LocalWork
@@ -33,6 +35,30 @@ class Unit(NamedTuple):
     def of(cls, trace: Trace) -> Unit:
         """That a trace is of."""
         return cls(trace.partition, trace.seed, trace.label)
+
+
+class Files(NamedTuple):
+    """What is kept of a run, for who does not see this machine's disk; empty where nothing is."""
+
+    run: bytes = b""
+    state: bytes = b""  # by which it can be extended
+
+    @classmethod
+    def read(cls, path: Path) -> Files:
+        """Those of the run at a path."""
+        return cls(*(each.read_bytes() if each.is_file() else b"" for each in _places(path)))
+
+    def write(self, path: Path) -> None:
+        """As those of the run at a path; the state first, as a run on this machine does."""
+        for place, content in zip(reversed(_places(path)), reversed(self), strict=True):
+            if content:
+                place.parent.mkdir(exist_ok=True)
+                with replacing(place, FOR_ALL_TO_READ) as draft:
+                    draft.write(content)
+
+
+def _places(path: Path) -> tuple[Path, Path]:
+    return path, state_file(path)
 
 
 Lost = Callable[[Unit, Diverged], None]
@@ -65,7 +91,7 @@ class Pool:
             options["evaluate_on"] = 1  # how good the model is does not matter yet
         first = {unit.label: unit for unit in reversed(units)}
         calls = (self._call(unit, 1, None, options) for unit in reversed(first.values()))
-        for _, found, _ in self.executor.each(_run, calls):  # its warnings come again in the run
+        for found, *_ in self.executor.each(_run, calls):  # its warnings come again in the run
             if isinstance(found, Diverged) and self.lost is None:
                 raise found
 
@@ -77,12 +103,12 @@ class Pool:
             self._call(unit, rounds, place, {**self._noted(notes, unit, rounds), **self.options})
             for unit in units
         )
-        for unit, found, heard in self.executor.each(_run, calls):
+        for found, unit, heard, files in self.executor.each(_run, calls):
             for line, text in heard.items():
                 self._pass_on(unit.label, line, text)
             if not isinstance(found, Diverged):
-                if place is not None and not self.executor.local:
-                    found.save(self.file(place, unit))
+                if place is not None and files is not None:
+                    files.write(self.file(place, unit))
                 yield found
             elif self.lost is None:
                 raise found
@@ -97,11 +123,12 @@ class Pool:
         self, unit: Unit, rounds: int, place: Path | None, options: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """One run, for a worker; it may have been started in another directory than this."""
-        path = None
-        if place is not None and self.executor.local:
+        kept: Path | Files | None = None
+        if place is not None:
             path = self.file(place.absolute(), unit)
+            kept = path if self.executor.local else Files.read(path)
         source = self.divisions.sources[unit.partition]
-        return source, self.token, unit, self.named[unit.label], rounds, path, options
+        return source, self.token, unit, self.named[unit.label], rounds, kept, options
 
     def _noted(self, notes: Path | None, unit: Unit, rounds: int) -> dict[str, Any]:
         if notes is None or not self.executor.local:
@@ -148,10 +175,13 @@ def _run(
     unit: Unit,
     arm: Arm | Centralised,
     rounds: int,
-    path: Path | None,
+    kept: Path | Files | None,
     options: Mapping[str, Any],
-) -> tuple[Unit, Trace | Diverged, dict[str, str]]:
-    """One run in a worker, and our warnings in it: one from each line, whatever its numbers."""
+) -> tuple[Trace | Diverged, Unit, dict[str, str], Files | None]:
+    """One run in a worker, and our warnings in it: one from each line, whatever its numbers.
+
+    What is kept of it is written at a path, or comes back where this worker has another disk.
+    """
     heard: dict[str, str] = {}
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -177,11 +207,25 @@ def _run(
         if seed != unit.seed:
             facts["run_seed"] = seed
         own = {**options, "rounds": rounds, "seed": seed, "settings": facts}
+        files: Files | None = None
         try:
-            trace = arm.run(task, **own) if path is None else _kept(arm, task, path, own)
+            if isinstance(kept, Files):
+                trace, files = _away(arm, task, kept, own)
+            else:
+                trace = arm.run(task, **own) if kept is None else _kept(arm, task, kept, own)
         except Diverged as error:
-            return unit, error, heard
-    return unit, trace, heard
+            return error, unit, heard, None
+    return trace, unit, heard, files
+
+
+def _away(
+    arm: Arm | Centralised, task: Task, files: Files, own: Mapping[str, Any]
+) -> tuple[Trace, Files]:
+    """A run as on the machine that keeps it, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
+        path = Path(folder, "run.npz")
+        files.write(path)
+        return _kept(arm, task, path, own), Files.read(path)
 
 
 def _kept(arm: Arm | Centralised, task: Task, path: Path, own: Mapping[str, Any]) -> Trace:

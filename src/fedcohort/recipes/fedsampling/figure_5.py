@@ -27,7 +27,7 @@ SHOWN = {
     CNN: (EXACT, "fedsampling, paper", *BASELINES),
 }
 SETTING = Setting(2048, threshold=600)
-SMALLER = Setting(256, threshold=600)
+SMALLER = Setting(128, threshold=600)
 TINY = Setting(64, threshold=600)
 SERVER_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
 
@@ -85,14 +85,14 @@ FIGURE_5 = Recipe(
         ),
         "standard": Scale(
             partitions=3,
-            changed="3 federations instead of 5. The CNN: 40 rounds instead of 150, clients of 60 "
-            "images instead of 300, K = 256 instead of 2048, evaluated on 1,000 samples; "
+            changed="3 federations instead of 5. The CNN: 24 rounds instead of 150, clients of 30 "
+            "images instead of 300, K = 128 instead of 2048, evaluated on 500 samples; "
             "one run of every step size, of four.",
             each={CNN: {
-                "rounds": 40,
-                "problem": {"partition": "one-class-per-client:n=100,per_client=60"},
+                "rounds": 24,
+                "problem": {"partition": "one-class-per-client:n=100,per_client=30"},
                 "arms": partial(some_methods, SHOWN[CNN], SMALLER),
-                "options": {"evaluate_on": 1000, "evaluate_every": 2,
+                "options": {"evaluate_on": 500, "evaluate_every": 2,
                             "centralised": SMALLER.samples},
                 "tuned": tuned(SHOWN[CNN], (0.003, 0.1, 0.3, 1.0), (0.001, 0.003, 0.01, 0.03),
                                seeds=1),
