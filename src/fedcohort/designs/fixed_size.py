@@ -23,6 +23,19 @@ EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""
 
 
+def proportional_chances(shares: Shares, m: int) -> tuple[Ints, int]:
+    """Chances proportional to the shares, at most 1, over one denominator."""
+    parts, whole = capped(shares, m)
+    if shares.rounded and whole != shares.whole:
+        # What is left of the mass may be a power of two; see `Shares.of_floats`.
+        sure = parts == whole
+        if np.any((parts > 0) & ~sure):
+            left = Shares.of_floats(np.where(sure, 0.0, shares.floats))
+            others, whole = capped(left, m - int(sure.sum()))
+            parts = np.where(sure, whole, others)
+    return parts, whole
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FixedSize(Design):
     """k distinct clients, client i among them with probability pi_i = parts_i / whole exactly.
@@ -55,17 +68,13 @@ class FixedSize(Design):
     """
 
     @classmethod
-    def proportional(cls, shares: Shares, m: int, *more: Any) -> Self:
-        """Chances proportional to the shares; who would have more than 1 is sure."""
-        parts, whole = capped(shares, m)
-        if shares.rounded and whole != shares.whole:
-            # What is left of the mass may be a power of two; see `Shares.of_floats`.
-            sure = parts == whole
-            if np.any((parts > 0) & ~sure):
-                left = Shares.of_floats(np.where(sure, 0.0, shares.floats))
-                others, whole = capped(left, m - int(sure.sum()))
-                parts = np.where(sure, whole, others)
-        return cls(shares, parts, whole, *more)
+    def proportional(cls, shares: Shares, m: int, *more: Any, target: Shares | None = None) -> Self:
+        """Chances proportional to the shares; who would have more than 1 is sure.
+
+        The mean weights are the shares, unless there is another ``target``.
+        """
+        parts, whole = proportional_chances(shares, m)
+        return cls(shares if target is None else target, parts, whole, *more)
 
     @property
     def n(self) -> int:

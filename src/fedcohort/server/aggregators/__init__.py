@@ -48,6 +48,6 @@ def aggregator(which: Aggregator | str | None = None, **parameters: Any) -> Aggr
     """The aggregator of that name; None is the plain one, and an aggregator is itself.
 
     >>> aggregator("memory")
-    Memory()
+    Memory(guess='zero', alpha=0.1)
     """
     return AGGREGATORS.build(which, **parameters)
