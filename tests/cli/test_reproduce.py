@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,18 @@ from typer.testing import CliRunner, Result
 from fedcohort.cli import app
 from fedcohort.cli import reproduce as command
 from fedcohort.core import registry
-from fedcohort.recipes import RECIPES, Claim, Computed, Exact, Outcome, Recipe, Scale, Verdict
+from fedcohort.recipes import (
+    RECIPES,
+    Claim,
+    Close,
+    Computed,
+    Exact,
+    Outcome,
+    Recipe,
+    Scale,
+    Verdict,
+)
+from fedcohort.reproduction import COMPUTED
 
 MINE = """
 from fedcohort.recipes import Claim, Computed, Exact, Recipe, Scale
@@ -101,6 +113,8 @@ def test_the_list_is_by_paper() -> None:
     assert {"claims", "scales", "paper", "where"} <= rows[0].keys()
     only = json.loads(said("--paper", "impact", "--json").stdout)
     assert {row["name"].split("-")[0] for row in only} == {"impact"}
+    names = [row["name"] for row in only]
+    assert names.index("impact-fig2") < names.index("impact-fig10")
 
 
 @pytest.mark.parametrize(("answer", "code"), [(42, 0), (43, 2)])
@@ -111,6 +125,18 @@ def test_exit_codes(
     found = said("x", "--out", tmp_path, "--json")
     assert found.exit_code == code
     assert json.loads(found.stdout)["claims"][0]["printed"] == "42"
+
+
+def test_an_undecided_claim_ends_with_three(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undecided = replace(
+        made("x", 42), claims=(Claim("the answer", "42", Close(COMPUTED, "answer", 42, 1)),)
+    )
+    monkeypatch.setattr(command, "recipe", lambda name: undecided)
+    found = said("x", "--out", tmp_path, "--seeds", 2)
+    assert found.exit_code == 3
+    assert "too few" in found.output
 
 
 def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

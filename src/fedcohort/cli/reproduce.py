@@ -134,7 +134,7 @@ def _of(paper: str | None) -> list[Recipe]:
     found = [each for each in recipes().values() if word in f"{each.name} {each.paper}".lower()]
     if not found:
         raise BadInput(f"No recipe is of a paper with '{brief(paper)}' in its name or citation.")
-    return sorted(found, key=lambda each: each.paper)
+    return sorted(found, key=lambda each: each.place)
 
 
 def _one(chosen: Recipe, asked: _Asked, out: Path | None, as_json: bool) -> None:

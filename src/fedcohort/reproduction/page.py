@@ -53,7 +53,7 @@ def _lines(recipes: Sequence[Recipe], results: Sequence[Facts]) -> Iterator[str]
     yield from _summary(papers, now, results)
     for paper in papers:
         yield f"## {paper}\n"
-        for recipe in sorted(now, key=lambda each: each.name):
+        for recipe in sorted(now, key=lambda each: each.place):
             if recipe.paper == paper:
                 yield from _section(recipe, results)
 

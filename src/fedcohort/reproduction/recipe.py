@@ -6,6 +6,7 @@ them is run, its *claims* what the paper says of the outcome and when that count
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -245,6 +246,12 @@ class Recipe:
         names = [cell.name for cell in self.cells]
         if len(set(names)) < len(names):
             raise BadInput(f"Two cells of the recipe '{self.name}' have one name.")
+
+    @property
+    def place(self) -> tuple[str, list[tuple[int, str]]]:
+        """In lists: by paper, then by name, Figure 2 before Figure 10."""
+        words = re.findall(r"\d+|\D+", self.name)
+        return self.paper, [(int(word), "") if word.isdigit() else (0, word) for word in words]
 
     def scale(self, name: str) -> Scale:
         """The scale of that name."""

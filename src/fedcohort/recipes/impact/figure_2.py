@@ -87,14 +87,14 @@ FIGURE_2 = Recipe(
             _worse("uniform", "MD", BY_SIZE),
         ),
         Claim(
-            "both with more clients, too",
-            "Figures 2 and 5, n = 40 and 80",
-            Every(_worse("MD", "uniform", EQUAL, MANY), _worse("uniform", "MD", BY_SIZE, MANY)),
-        ),
-        Claim(
             "and with importances by size by less, the more clients there are",
             "Figure 2b: mitigated with a large number of clients",
             _fades("uniform", "MD", BY_SIZE),
+        ),
+        Claim(
+            "both with more clients, too",
+            "Figures 2 and 5, n = 40 and 80",
+            Every(_worse("MD", "uniform", EQUAL, MANY), _worse("uniform", "MD", BY_SIZE, MANY)),
         ),
     ),
     panels=panels(*REDUCED),
