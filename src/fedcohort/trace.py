@@ -472,7 +472,7 @@ def _believed(records: Sequence[Record], n: int) -> Latencies:
     """What was believed of the clients in the end."""
     known: Latencies = {}
     for record in records:
-        known = Stopwatch(dict(record.latencies)).believed(known, n)
+        known = Stopwatch(dict(record.latencies), dict(record.late)).believed(known, n)
     return known
 
 

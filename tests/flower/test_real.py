@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "flower" / "digits"
 HOSTILE = Path(__file__).parent / "hostile"
 SAMPLING = Path(__file__).parent / "sampling"
+SLOW = Path(__file__).parent / "slow"
 
 
 def module(path: Path, name: str):
@@ -199,3 +200,25 @@ def test_a_deployment_with_tls_survives_the_death_of_server_and_node(tmp_path) -
 
         stranger = deployment.node(9, nodes)  # its key was never registered
         assert deployment.processes[stranger].wait(timeout=60) != 0
+
+
+def test_rounds_that_do_not_wait_for_a_process_that_sleeps(tmp_path) -> None:
+    """Four nodes, one of which sleeps: a deadline, then the first three of four."""
+    nodes, nap, limit = 4, 150.0, 60.0
+
+    def told(deployment, name: str, **config) -> dict:
+        out = tmp_path / f"{name}.json"
+        config |= {"clients": nodes, "nap": nap, "folder": str(tmp_path / name), "out": str(out)}
+        return finished(deployment, deployment.run(SLOW, **config), out, 300)
+
+    with deployed(tmp_path / "deployment", nodes) as deployment:
+        late = told(deployment, "deadline", stragglers=f"deadline:seconds={limit}")
+        rule = {"scheme": "uniform:m=3", "stragglers": "over-commit:factor=1.3"}
+        first = told(deployment, "over-commit", **rule)
+    for run in (late, first):
+        assert run["cohorts"] == [[0, 1, 2]]  # the one that sleeps is waited for in neither
+        np.testing.assert_allclose(run["model"], 1.0)
+    assert limit <= late["seconds"][0] < nap
+    assert late["latencies"][3] >= limit > max(late["latencies"][:3])
+    assert first["seconds"][0] < nap  # over as soon as three had answered
+    assert max(first["latencies"][:3]) <= first["latencies"][3]

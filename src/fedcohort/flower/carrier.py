@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, cast
@@ -19,12 +20,15 @@ from fedcohort.core.errors import TooFewClients
 from fedcohort.core.latest import LARGEST, fits
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import logbook, wire
-from fedcohort.flower.exchange import Admitted, Outgoing, exchanged, received
+from fedcohort.flower.arrivals import Arrivals, answered
+from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
+from fedcohort.ledger import TRAINING
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
 from fedcohort.server.gate import SPARE, Fault, Form, expected
+from fedcohort.server.latencies import Stopwatch
 from fedcohort.server.state import Selection
 
 log = logging.getLogger("flwr.fedcohort")
@@ -57,6 +61,7 @@ class FlowerCarrier(Carrier):
     """
 
     name: ClassVar[str] = "Flower"
+    timed: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -90,6 +95,8 @@ class FlowerCarrier(Carrier):
         self._answers: dict[tuple[str, str, Any], Array] = {}
         self._holders: set[int] = set()  # clients that have the model of this round
         self._models = 0  # copies that went out since they were counted last
+        self._took: defaultdict[str, dict[Any, float]] = defaultdict(dict)  # by purpose and key
+        self._late: defaultdict[str, dict[Any, float]] = defaultdict(dict)
 
     # -- questions ---------------------------------------------------------------------------
 
@@ -137,6 +144,7 @@ class FlowerCarrier(Carrier):
         heard = received(
             session.gate, letters, replies, session.round_name, form, [wire.ANSWER], _huge
         )
+        self._timed(signal.name, letters, heard, replies)
         if signal.needs_model:
             name = session.model_name
             self._holders |= {report.client for report in heard if _keeps(report, name)}
@@ -220,8 +228,36 @@ class FlowerCarrier(Carrier):
 
         return session.letters(clients, content, kind)
 
-    def _send(self, letters: Sequence[Outgoing], timeout: float) -> Iterable[Message]:
-        return exchanged(self.session.grid, [letter.message for letter in letters], timeout)
+    def _send(self, letters: Sequence[Outgoing], timeout: float) -> Arrivals:
+        return Arrivals(self.session.grid, [letter.message for letter in letters], timeout)
+
+    def _timed(
+        self,
+        purpose: str,
+        letters: Sequence[Outgoing],
+        reports: Sequence[Admitted],
+        replies: Iterable[Message],
+    ) -> None:
+        """Note who took how long, and who was not there when waiting ended; by key."""
+        if not isinstance(replies, Arrivals):
+            return
+        ids, took = self.session.federation.ids, self._took[purpose]
+        for report in reports:
+            took.setdefault(ids[report.client], replies.seconds[answered(report.message)])
+        for letter in letters if replies.ended is not None else ():
+            if letter.message.metadata.message_id not in replies.seconds:
+                self._late[purpose][letter.name] = replies.ended or 0.0
+
+    def watch(self) -> Stopwatch:
+        """The times of this round, of the clients that take part by now."""
+        watch = Stopwatch()
+        places = {key: i for i, key in enumerate(self.session.state.federation.ids)}
+        for book, late in ((self._took, False), (self._late, True)):
+            for purpose, seconds in book.items():
+                found = {places[key]: each for key, each in seconds.items() if key in places}
+                clients = np.array(list(found), dtype=np.int64)
+                watch.note(purpose, clients, np.array(list(found.values()), np.float64), late=late)
+        return watch
 
     # -- what comes back ---------------------------------------------------------------------
 
@@ -263,9 +299,13 @@ class FlowerCarrier(Carrier):
             if self._private is not None and wire.NOISE not in wire.config_of(report.message):
                 return Fault.WRONG_KEYS, "it added no noise: clients must run a client_app"
             read[id(report.message)] = change, heard, payloads
-            return self._wrong(change, heard, payloads)
+            wrong = self._wrong(change, heard, payloads)
+            if wrong is None and isinstance(replies, Arrivals):
+                replies.counted += 1
+            return wrong
 
         reports = received(session.gate, letters, replies, session.round_name, form, records, look)
+        self._timed(TRAINING, letters, reports, replies)
         told = {report.client: read[id(report.message)][1] for report in reports}
         alike = self._alike(told)
         good = [report for report in reports if report.client in alike]

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flwr.app import ArrayRecord, Error, Message, MetricRecord
+from flwr.app import ArrayRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from fedcohort.core.types import Array
 from fedcohort.flower import wire
-from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected, one_line
+from fedcohort.flower.arrivals import Arrivals, answered
+from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected
 
-log = logging.getLogger("flwr.fedcohort")
 FRAME = "Exception ClientAppException occurred. Message: "
 """What Flower's simulation puts between a long traceback and the words of a client."""
-UNREAD = 0
-"""Flower's code for an error of no kind of its own."""
-PULL = 1.0
-"""Seconds between two looks for answers, where they must be looked for one by one."""
 
 
 class Node(NamedTuple):
@@ -57,48 +51,8 @@ Look = Callable[[Admitted], tuple[Fault, str] | None]
 
 
 def exchanged(grid: Grid, messages: Sequence[Message], timeout: float) -> list[Message]:
-    """Send messages and wait for the answers.
-
-    Flower reads all answers that are there at once, and fails on all where it fails on one of
-    them. Then they are looked for one by one, and what cannot be read is lost alone. Where
-    nothing can be read at all the trouble is not with a client, and the error goes on.
-    """
-    if not messages:
-        return []
-    end = time.monotonic() + timeout
-    try:
-        return list(grid.send_and_receive(messages, timeout=timeout))
-    except Exception as error:
-        if not all(message.metadata.message_id for message in messages):  # they were not even sent
-            raise
-        log.warning("\t├──> answers are read one by one: %s", one_line(repr(error)))
-        replies, unread = _one_by_one(grid, messages, end)
-        if len(unread) == len(messages):
-            raise
-    return replies + unread
-
-
-def _one_by_one(
-    grid: Grid, messages: Iterable[Message], end: float
-) -> tuple[list[Message], list[Message]]:
-    """The answers that can be read, and an error for each that cannot."""
-    replies: list[Message] = []
-    unread: list[Message] = []
-    waiting = {message.metadata.message_id: message for message in messages}
-    while True:
-        for name, message in list(waiting.items()):
-            try:
-                came = list(grid.pull_messages([name]))
-                replies += came
-            except Exception as error:
-                came = [Message(Error(UNREAD, f"(unreadable) {error!r}"), reply_to=message)]
-                unread += came
-            if came:
-                del waiting[name]
-        left = end - time.monotonic()
-        if not waiting or left <= 0:
-            return replies, unread
-        time.sleep(min(PULL, left))
+    """Send messages and wait for all answers; see `fedcohort.flower.arrivals`."""
+    return list(Arrivals(grid, messages, timeout))
 
 
 def received(
@@ -127,7 +81,7 @@ def received(
     gate.open(round, tickets, form)
     admitted = []
     for reply in replies:
-        ticket = _ticket(reply)
+        ticket = answered(reply)
         try:
             gate.reading(tickets[ticket].who if ticket in tickets else None)
             report = _admitted(gate, reply, ticket, records)
@@ -148,13 +102,6 @@ def received(
     gate.reading(None)
     gate.close()
     return sorted(admitted, key=lambda report: report.client)
-
-
-def _ticket(reply: Message) -> str:
-    try:
-        return str(reply.metadata.reply_to_message_id)
-    except Exception:  # not even that can be read
-        return ""
 
 
 def _admitted(gate: Gate, reply: Message, ticket: str, records: Sequence[str]) -> Admitted | None:

@@ -10,7 +10,11 @@ import copy
 import itertools
 import logging
 import secrets
+import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from flwr.app import Context, Error, Message, RecordDict
@@ -25,7 +29,7 @@ RAISED = 2
 
 
 class InProcessGrid(Grid):
-    """Nodes with random ids that answer at once.
+    """Nodes with random ids that answer at once, or as fast as they are.
 
     Parameters
     ----------
@@ -39,6 +43,9 @@ class InProcessGrid(Grid):
         The configuration of the run.
     raises
         Let an exception of a client through instead of reporting it to the server.
+    threads
+        So many clients work at a time, and the server waits for them as on a network; each node
+        answers one message after another. With 0 they answer while messages are delivered.
 
     >>> from fedcohort.flower import client_app
     >>> grid = InProcessGrid(client_app(size=lambda context: 5), nodes=3)
@@ -54,6 +61,7 @@ class InProcessGrid(Grid):
         node_config: Callable[[int], Mapping[str, Any]] = lambda number: {},
         run_config: Mapping[str, Any] | None = None,
         raises: bool = False,
+        threads: int = 0,
     ) -> None:
         # The constructor of Message reads the identity of the process.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
@@ -65,12 +73,22 @@ class InProcessGrid(Grid):
         """Which partition a node has."""
         self._counter = itertools.count(1)
         self._replies: dict[str, Message] = {}
+        self.took: dict[str, float] = {}
+        """Seconds to answer, by the name of the message, where clients answer at once."""
+        self._pool = ThreadPoolExecutor(threads) if threads else None
+        self._working: dict[str, Future[Message | None]] = {}
+        self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # by node
         for number in range(nodes):
             node = secrets.randbits(63)
             config = {"partition-id": number, "num-partitions": nodes, **node_config(number)}
             self.contexts[node] = Context(1, node, config, RecordDict(), dict(run_config or {}))
             self.apps[node] = app if isinstance(app, ClientApp) else app(number)
             self.partition[node] = number
+
+    @property
+    def at_once(self) -> bool:
+        """Whether nobody has to be waited for."""
+        return self._pool is None
 
     def set_run(self, run: Run) -> None:
         """There is only one."""
@@ -102,17 +120,32 @@ class InProcessGrid(Grid):
             name = f"message-{next(self._counter)}"
             message.metadata.__dict__["_message_id"] = name  # as Flower's own grids do
             names.append(name)
+            if self._pool is not None:
+                self._working[name] = self._pool.submit(self._in_turn, copy.deepcopy(message))
+                continue
+            began = time.perf_counter()
             try:
                 reply = self.deliver(copy.deepcopy(message))
             except BaseException:
                 message.metadata.__dict__["_message_id"] = ""  # it was not sent
                 raise
+            self.took[name] = time.perf_counter() - began
             if reply is not None:
                 self._replies[name] = reply
         return names
 
+    def _in_turn(self, message: Message) -> Message | None:
+        with self._turns[message.metadata.dst_node_id]:
+            return self.deliver(message)
+
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """The answers that there are."""
+        message_ids = list(message_ids)
+        for name in message_ids:
+            if name in self._working and self._working[name].done():
+                reply = self._working.pop(name).result()
+                if reply is not None:
+                    self._replies[name] = reply
         return [self._replies.pop(name) for name in message_ids if name in self._replies]
 
     def send_and_receive(

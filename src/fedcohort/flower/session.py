@@ -258,6 +258,7 @@ class Session:
             "layers": {name: list(shape) for name, shape in self.layout.shapes.items()},
             "versions": versions(),
             **setup.hardening(),
+            **({"stragglers": setup.stragglers.spec} if setup.stragglers.withdraws else {}),
             "ids": list(federation.ids),
             "sizes": federation.sizes,
             "importance": federation.importance,
@@ -273,6 +274,9 @@ class Session:
             "the aggregator": self._asked,
             "the local algorithm": setup.algorithm.spec,
             "guards": setup.hardening().get("hardened"),
+            "the rule for stragglers": setup.stragglers.spec
+            if setup.stragglers.withdraws
+            else None,
             "importance": importance if isinstance(importance, str) else "given",
             "a seed that was": "given" if self.repeatable else "drawn",
         }

@@ -30,6 +30,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import logbook
+from fedcohort.flower.arrivals import Arrivals
 from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
 from fedcohort.flower.evaluation import Evaluation, Evaluators
@@ -53,6 +54,7 @@ from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.size_cap import SizeCap
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
+from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -93,8 +95,18 @@ class CohortStrategy(Strategy):
         What is done about clients that lie, as for `fedcohort.simulate`: True for everything, or
         guards by name (``"size-cap+rate-cap"``).
     quorum
-        The share of the draws that must be answered; below it the round is void and the model
-        stays. So is a round for which nobody came. Three void rounds in a row are an error.
+        The share of the draws that must be answered (of those that are waited for); below it the
+        round is void and the model stays. So is a round for which nobody came. Three void rounds
+        in a row are an error.
+    stragglers
+        When a round stops waiting, from `fedcohort.server.stragglers`, or its name
+        (``"deadline:seconds=60"``, ``"over-commit:factor=1.3"``, ``"first:k=8"``); by default
+        when all have answered or ``limits`` end it. ``dropouts`` is then ``"hajek"`` by default:
+        late clients are not replaced.
+    timed
+        Whether the scheme is told how long clients take, as the server has measured it. By
+        default it is, unless a seed is given: times do not repeat. They are measured, kept and
+        reported in any case.
     limits
         How long to wait for whom.
     per_draw
@@ -144,6 +156,8 @@ class CohortStrategy(Strategy):
         algorithm: Algorithm | str | None = None,
         hardened: Hardened = None,
         quorum: float = 0.5,
+        stragglers: StragglerRule | str | None = None,
+        timed: bool | None = None,
         limits: Limits | None = None,
         per_draw: bool = False,
         evaluate: Evaluators = None,
@@ -169,7 +183,8 @@ class CohortStrategy(Strategy):
         _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
         paths = isinstance(folder, str | os.PathLike) or folder is None
         _require("folder", paths, "a path or None", folder)
-        self.scheme = as_scheme(scheme)
+        self.scheme, rule = prepared(as_scheme(scheme), straggler_rule(stragglers))
+        self._tells_times = seed is None if timed is None else timed
         self.clients, self.per_draw, self.limits = int(meant.clients), per_draw, limits or Limits()
         self.largest, self._averaging = float(largest), meant.train
         self.gate = Gate()
@@ -178,13 +193,14 @@ class CohortStrategy(Strategy):
             checked_seed(seed, "CohortStrategy"),
             optimiser_by_name(optimiser),
             aggregator_by_name(aggregator),
-            dropout_rule(dropouts),
+            dropout_rule("hajek" if rule.withdraws and dropouts is None else dropouts),
             float(quorum),
             algorithm_by_name(algorithm),
             guards(hardened),
+            rule,
         )
         require(setup, FlowerCarrier)
-        _require_once(setup.algorithm, per_draw)
+        _require_once(setup, per_draw)
         _require_one_answer(setup.aggregator, per_draw)
         self.session = Session(
             setup,
@@ -245,6 +261,8 @@ class CohortStrategy(Strategy):
         rule, quorum = self.dropouts, self.session.setup.quorum
         biased = " (BIASED towards clients that answer more often)" if rule.biased else ""
         log.info("\t├──> drop-outs: %s%s, quorum %g", rule, biased, quorum)
+        if self.session.setup.stragglers.withdraws:
+            log.info("\t├──> stragglers: %s", self.session.setup.stragglers)
         hardening = self.session.setup.hardening()
         if "hardened" in hardening:
             log.info("\t├──> hardened: %s", "+".join(hardening["hardened"]))
@@ -329,8 +347,9 @@ class CohortStrategy(Strategy):
         result: Result,
     ) -> ArrayRecord:
         messages = self.configure_train(server_round, arrays, configs[0], grid)
-        replies = exchanged(grid, list(messages), self._train_limit)
-        new, metrics = self.aggregate_train(server_round, replies)
+        rule = self.session.setup.stragglers
+        came = Arrivals(grid, list(messages), self._train_limit, rule)
+        new, metrics = self.aggregate_train(server_round, came)
         log.info("\t└──> Aggregated MetricRecord: %s", metrics)
         self._keep(result.train_metrics_clientapp, server_round, metrics)
         if new is not None:
@@ -415,7 +434,9 @@ class CohortStrategy(Strategy):
         """
         session, carrier, left_out = self.session, self._carrier, set[Any]()
         while True:
-            context = context_of(session.state, self._available(left_out))
+            known = session.state.latencies if self._tells_times else {}
+            state = replace(session.state, latencies=known)
+            context = context_of(state, self._available(left_out))
             talk = choose(session.setup, session.state, context, session.ledger)
             try:
                 state, selection = carry(talk, carrier)
@@ -454,8 +475,13 @@ class CohortStrategy(Strategy):
         rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
         logbook.received("train", len(self._carrier.trained), rejected.total())
         metrics = self._averaging(self._carrier.reports())
+        watch = self._carrier.watch()
+        known = watch.believed(state.latencies, len(state.federation))
+        state = replace(state, latencies=known)
         record = replace(
             record,
+            latencies=watch.measured,
+            late=watch.late,
             faults={fault.name.lower(): number for fault, number in rejected.items()},
             seconds=(self._chosen - self._began, time.perf_counter() - self._chosen),
             metrics={f"train/{name}": value for name, value in numbers(metrics).items()},
@@ -514,7 +540,13 @@ def _asks_of_clients(setup: Setup) -> bool:
     return bool(more or word_of(setup.algorithm))
 
 
-def _require_once(algorithm: Algorithm, per_draw: bool) -> None:
+def _require_once(setup: Setup, per_draw: bool) -> None:
+    algorithm, rule = setup.algorithm, setup.stragglers
+    if per_draw and rule.withdraws:
+        raise BadInput(
+            f"'{rule.name}' counts the answers of clients, but per_draw=True has a client answer "
+            "once per draw: leave per_draw out."
+        )
     if per_draw and (algorithm.stateful or algorithm.payloads):
         raise BadInput(
             f"The local algorithm '{algorithm.name}' remembers and reports once per client and "

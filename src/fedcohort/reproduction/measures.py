@@ -108,6 +108,18 @@ def first_to(trace: Trace, target: float, of: str = "accuracy") -> float:
     return float(reached[0]) if len(reached) else trace.rounds + 1.0
 
 
+def time_to(trace: Trace, target: float, of: str = "accuracy") -> float:
+    """Simulated seconds until a target is reached for the first time.
+
+    A run that never does counts as if its next round had: a lower bound.
+    """
+    rounds, spent = first_to(trace, target, of), np.cumsum(trace.time)
+    if not np.isfinite(rounds):
+        return np.nan
+    more = float(spent[-1]) / trace.rounds
+    return float(spent[int(rounds) - 1]) if rounds <= trace.rounds else float(spent[-1]) + more
+
+
 def classes(trace: Trace) -> float:
     """Classes among the clients of a round, the mean over rounds."""
     return float(trace.classes.mean()) if (trace.classes >= 0).all() else np.nan
@@ -168,6 +180,7 @@ MEASURES: Mapping[str, Callable[..., float]] = {
     "at": at,
     "rounds-to": rounds_to,
     "first-to": first_to,
+    "time-to": time_to,
     "classes": classes,
     "clients": clients,
     "megabytes": megabytes,
@@ -179,7 +192,7 @@ MEASURES: Mapping[str, Callable[..., float]] = {
 }
 """Those that are the mean over the last tenth of evaluations take ``last``: a share or a number."""
 
-WAITING = {"rounds-to", "first-to", "all-seen"}
+WAITING = {"rounds-to", "first-to", "time-to", "all-seen"}
 """A run that never gets there counts as one round more than it has."""
 
 
@@ -214,9 +227,11 @@ def measure(which: Measure) -> Callable[[Trace], float]:
     return measured
 
 
-def waits(which: Measure) -> bool:
-    """Whether a measure counts rounds until something, which a run may never reach."""
-    return isinstance(which, str) and split(which)[0] in WAITING
+def never(which: Measure, trace: Trace, found: float) -> bool:
+    """Whether a run did not reach what a measure waits for: what was found is a lower bound."""
+    name = split(which)[0] if isinstance(which, str) else ""
+    most = float(np.cumsum(trace.time)[-1]) if name == "time-to" else trace.rounds
+    return name in WAITING and found > most
 
 
 def word(which: Measure) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.types import Array, Floats
-from fedcohort.reproduction.measures import Measure, measure, waits
+from fedcohort.reproduction.measures import Measure, measure, never
 from fedcohort.reproduction.recipe import Computed, Recipe, Scale
 from fedcohort.simulation.comparison import Comparison
 from fedcohort.trace import Trace
@@ -108,16 +108,15 @@ class Results:
         how = measure(which)
         traces = self.traces(of)
         found = {key: how(trace) for key, trace in traces.items()}
-        late = [value > traces[key].rounds for key, value in found.items()]
-        never = sum(late) if waits(which) else 0
+        missed = sum(never(which, traces[key], value) for key, value in found.items())
         partitions = sorted({partition for partition, _ in found})
         if len(partitions) == 1:
-            return Values({seed: value for (_, seed), value in found.items()}, "seed", never)
+            return Values({seed: value for (_, seed), value in found.items()}, "seed", missed)
         means = {
             p: float(np.mean([value for (at, _), value in found.items() if at == p]))
             for p in partitions
         }
-        return Values(means, "partition", never)
+        return Values(means, "partition", missed)
 
     def _samples(self, name: Of) -> Values:
         rows: list[float] = []

@@ -139,8 +139,12 @@ def _moved(record: Record, before: list[Any], now: list[Any]) -> Record:
         where = {key: i for i, key in enumerate(now)}
         places: Ints = np.array([where[key] for key in before], dtype=np.int64)
         cohort = replace(record.cohort, clients=places[record.cohort.clients])
-        took = {name: (places[who], each) for name, (who, each) in record.latencies.items()}
-        return replace(record, cohort=cohort, invited=places[record.invited], latencies=took)
+        took, late = (
+            {name: (places[who], each) for name, (who, each) in noted.items()}
+            for noted in (record.latencies, record.late)
+        )
+        invited = places[record.invited]
+        return replace(record, cohort=cohort, invited=invited, latencies=took, late=late)
     except (KeyError, IndexError, TypeError) as error:
         raise BadCheckpoint(
             f"The record of round {record.round} names a client that is not known ({brief(error)})."

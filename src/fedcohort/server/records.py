@@ -50,6 +50,8 @@ class Record:
         How long the round took by the virtual clock of a simulation; None without one.
     latencies
         Who took how long, by purpose: clients and their seconds, as the server measured them.
+    late
+        Who was not there when waiting ended, and when that was.
     """
 
     round: int
@@ -64,6 +66,7 @@ class Record:
     metrics: Mapping[str, float] = field(default_factory=dict)
     time: float | None = None
     latencies: Measured = field(default_factory=dict)
+    late: Measured = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """In plain values; floats keep every bit."""
@@ -85,6 +88,7 @@ class Record:
             "metrics": dict(self.metrics),
             **({} if self.time is None else {"time": self.time}),
             **({"latencies": _pairs(self.latencies)} if self.latencies else {}),
+            **({"late": _pairs(self.late)} if self.late else {}),
         }
 
     @classmethod
@@ -111,6 +115,7 @@ class Record:
                 metrics=dict(told["metrics"]),
                 time=None if told.get("time") is None else float(told["time"]),
                 latencies=_read_pairs(told.get("latencies", {})),
+                late=_read_pairs(told.get("late", {})),
             )
         except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
             raise BadCheckpoint(f"A record of a round cannot be read ({brief(error)}).") from None

@@ -276,7 +276,8 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
         except StopIteration as end:
             ended: dropouts.Completed = end.value
             break
-    void = selection.deserted or ended.void(setup.quorum)
+    waited = setup.stragglers.enough(len(cohort)) / max(1, len(cohort))
+    void = selection.deserted or ended.void(setup.quorum * waited)
     everybody = np.concatenate(sent)
     cohort, attendance, filled = ended
     return Settled(selection, cohort, attendance, filled, void, everybody, models, heard)

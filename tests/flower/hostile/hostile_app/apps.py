@@ -88,8 +88,8 @@ class Twice:
     def __getattr__(self, name):
         return getattr(self.grid, name)
 
-    def send_and_receive(self, messages, *, timeout=None):
-        replies = list(self.grid.send_and_receive(messages, timeout=timeout))
+    def pull_messages(self, message_ids):
+        replies = list(self.grid.pull_messages(message_ids))
         return replies + replies
 
 

@@ -1,0 +1,1 @@
+"""An app with clients that sleep."""
