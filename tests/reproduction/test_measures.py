@@ -10,7 +10,7 @@ import pytest
 from fedcohort import LocalWork, Problem, Trace, scheme, simulate
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.learning import Quadratic
-from fedcohort.reproduction.measures import MEASURES, measure, waits, word
+from fedcohort.reproduction.measures import MEASURES, measure, never, word
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,30 @@ def test_words() -> None:
         measure("accuracy:first=3")
     with pytest.raises(BadInput, match="rounds-to:target="):
         measure("rounds-to")
-    assert waits("rounds-to:target=0.5")
-    assert not waits("accuracy")
 
     def my_own(trace: Trace) -> float:
         return 1.0
 
     assert word(my_own) == "my own"
     assert measure(my_own) is my_own
+
+
+def test_time_to_a_level_is_that_of_its_round(run: Trace) -> None:
+    """Seconds 1, 2, 4, ...: after three rounds 7, after all eight 255; then one mean round more."""
+    timed = replace(bent(run, CURVE), time=2.0 ** np.arange(8))
+    assert measure("time-to:target=0.5")(timed) == 3  # round 2
+    assert measure("time-to:target=0.7")(timed) == 15  # round 4
+    assert measure("time-to:target=0.9")(timed) == 255
+    late = measure("time-to:target=0.95")(timed)
+    assert late == 255 + 255 / 8
+    assert never("time-to:target=0.95", timed, late)
+    assert not never("time-to:target=0.9", timed, 255.0)  # more than rounds, and not late
+    assert np.isnan(measure("time-to:target=0.5")(bent(run, CURVE)))  # there was no clock
+
+
+def test_which_runs_never_got_there(run: Trace) -> None:
+    found = bent(run, CURVE)
+    assert never("rounds-to:target=0.95", found, 9.0)
+    assert not never("rounds-to:target=0.5", found, 8.0)
+    assert not never("accuracy", found, 9.0)
+    assert not never(lambda trace: 99.0, found, 99.0)

@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Federation, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.server.dropouts import Attendance, Redraw, Survivors
+from fedcohort.server.dropouts import AsDrawn, Attendance, Redraw, Survivors
 from fedcohort.server.stragglers import (
     STRAGGLERS,
     Deadline,
@@ -175,3 +175,32 @@ def test_rules_that_do_not_fit() -> None:
     words = {"rounds": 1, "devices": "equal", "stragglers": "first:k=1"}
     with pytest.raises(BadInput, match="late clients are not replaced"):
         simulate(task(), "md:m=2", dropouts=DropOuts(Always(), Redraw()), **words)
+
+
+def test_noise_for_privacy_goes_with_no_rule_by_which_clients_compete() -> None:
+    """One that is fast would change the sum twice: by its answer, and by the one it keeps out."""
+    words = {"rounds": 1, "devices": "equal", "aggregator": "gaussian:clip=1,noise=1,seed=0",
+             "dropouts": DropOuts(Always(), AsDrawn())}  # fmt: skip
+    for rule in ("first:k=1", "over-commit"):
+        with pytest.raises(BadInput, match="keeps another out"):
+            simulate(task(), "md:m=2", stragglers=rule, **words)
+    simulate(task(), "md:m=2", stragglers="deadline:seconds=9", **words)
+
+
+def test_weights_behind_the_first_answers_are_less_biased_by_learnt_chances() -> None:
+    """With unequal devices k / k' is wrong for everybody; no weight makes it right."""
+    words = {
+        "rounds": 400,
+        "work": LocalWork(steps=1, batch=1),
+        "devices": "groups:slower=1,1.6,jitter=0.5,seconds=1,device_seed=0",
+        "evaluate_every": 400,
+        "stragglers": "over-commit:factor=1.5",
+    }
+
+    def off(dropouts) -> float:
+        trace = simulate(task(12), "uniform:m=4", dropouts=dropouts, **words)
+        weights = np.bincount(trace.cohort_clients, trace.cohort_weights, minlength=12)
+        return float(np.abs(weights / trace.rounds * 12 - 1).mean())
+
+    assert off(DropOuts(Always(), Survivors())) > 0.15
+    assert off(None) < 0.1

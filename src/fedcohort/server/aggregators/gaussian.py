@@ -178,6 +178,12 @@ class Gaussian(Aggregator):
                 f"anybody knows who answers; use the drop-out rule 'none', not "
                 f"'{setup.dropouts.name}'."
             )
+        if setup.stragglers.competing:
+            return (
+                "The aggregator 'gaussian' hides one client in a sum, but by "
+                f"'{setup.stragglers.name}' one that is fast keeps another out of it, too; use "
+                "'deadline' or 'wait'."
+            )
         if setup.quorum > 0:
             return (
                 "The aggregator 'gaussian' needs a quorum of 0: that a round is void would tell, "

@@ -26,6 +26,8 @@ class StragglerRule(Checked, ABC):
     name: ClassVar[str]
     withdraws: ClassVar[frozenset[Claim]] = frozenset(Claim) - {Claim.SUMS_TO_ONE}
     """Claims of schemes that no longer hold: who counts depends on who is fast."""
+    competing: ClassVar[bool] = False
+    """Whether a client that is fast takes the place of another."""
 
     def enough(self, invited: int) -> int:
         """How many answers end a round to which so many were invited."""

@@ -26,6 +26,7 @@ class First(StragglerRule):
     seconds: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
 
     name: ClassVar[str] = "first"
+    competing: ClassVar[bool] = True
 
     def enough(self, invited: int) -> int:
         return min(self.k, invited)

@@ -29,6 +29,7 @@ class OverCommit(StragglerRule):
     seconds: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
 
     name: ClassVar[str] = "over-commit"
+    competing: ClassVar[bool] = True
 
     def invited(self, m: int) -> int:
         """How many for m answers; a decimal factor means what it says.
