@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot flower-logs clean lock audit mutants
+.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot screenshots flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -112,12 +112,15 @@ flower-logs:  ## a stock Flower app before and after, run for the page of its tw
 
 docs: $(VENV)/.installed-dev  ## the site, into build/site; warnings are errors, and a browser looks for what it fetches
 	NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/python -m pytest -m site tests/site
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m site tests/site
 	@echo "Open build/site/index.html"
 
 screenshot: demo  ## the picture in the README
 	$(MAKE) $(VENV)/.installed-dev
 	$(BIN)/python docs/screenshot.py $(RUNS)/demo docs/images/report.png
+
+screenshots: docs demo  ## site, explorer, notebook and report on a desk, on a phone and in the dark, into build/screenshots
+	$(BIN)/python tools/screenshots.py build/site $(RUNS)/demo/report.html build/screenshots
 
 # Hashes stand in a file of their own: in a constraints file they would break editable installs.
 lock: $(BIN)/python  ## the hashes of all that is needed, into requirements/lock.txt

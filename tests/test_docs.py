@@ -1,4 +1,4 @@
-"""What README and docs print as Python runs as it is printed."""
+"""Links of README and docs lead somewhere; that blocks run is in tests/site/test_blocks.py."""
 
 from __future__ import annotations
 
@@ -8,28 +8,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/data.md",
-        "docs/python.md",
-        "docs/algorithms.md",
-        "docs/models.md",
-        "docs/reproduction.md",
-    ],
-)
-def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    assert blocks
-    names: dict[str, object] = {}
-    for number, block in enumerate(blocks):
-        code = compile(block, f"{page}, block {number}", "exec", dont_inherit=True)
-        exec(code, names)  # noqa: S102 - our own page
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs"])

@@ -178,7 +178,7 @@ def run_check(
             silent = silent or f"refused '{case}': {refusal}"
         except Exception as error:  # a crash is a failure like any other
             return _failed(name, f"On '{case}': {_told(error)}", begun, stop, error)
-    detail = f"{ran} cases" if ran else silent
+    detail = f"{ran} case{'s' if ran > 1 else ''}" if ran else silent
     return Result(name, True, detail, time.perf_counter() - begun, applies=ran > 0)
 
 
