@@ -23,6 +23,11 @@ def navigation() -> list[str]:
     return [f"notebooks/{path.stem}.md" for path in found()]
 
 
+def pages() -> dict[str, str]:
+    """Every notebook as a page."""
+    return {f"notebooks/{path.stem}.md": page(path) for path in found()}
+
+
 def page(path: Path) -> str:
     """Words as they are, code in fences, and below it what it showed."""
     out = []
