@@ -1,16 +1,18 @@
 """What balanced and spread cohorts look at: one row of numbers per client, and who says it.
 
-=============  ====================================================================
-``by``         the row of a client
-=============  ====================================================================
-``"labels"``   the shares of its classes, asked once before the first round
-``"updates"``  a sketch of the update that it sent when it was last chosen
-``"sizes"``    its importance; nobody is asked
-=============  ====================================================================
+===================  ==============================================================
+``by``               the row of a client
+===================  ==============================================================
+``"labels"``         the shares of its classes, asked once before the first round
+``"public-labels"``  the same of the part of its data that is public anyway
+``"updates"``        a sketch of the update that it sent when it was last chosen
+``"sizes"``          its importance; nobody is asked
+any other word       the quantity of that name: a number of each client, or several
+===================  ==============================================================
 
-Whatever else a client can tell does as well: a subclass that has another ``signal`` is asked for
-that. A client of which nothing is known stands at the mean of the others. Rows decide who meets
-whom in a cohort, never how often anybody is in it, so a wrong row costs variance and no bias.
+A subclass that has another ``signal`` is asked for that. A client of which nothing is known stands
+at the mean of the others. Rows decide who meets whom in a cohort, never how often anybody is in it,
+so a wrong row costs variance and no bias.
 
 Labels may carry noise that hides one sample (``epsilon``, on the client, `fedcohort.maths.noise`)
 and be summed over a few groups of ``classes`` before that, so that less noise is added in all.
@@ -18,8 +20,9 @@ and be summed over a few groups of ``classes`` before that, so that less noise i
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -32,7 +35,6 @@ from fedcohort.core import (
     Conversation,
     Federation,
     Maybe,
-    OneOf,
     Real,
     Replies,
     Scheme,
@@ -81,6 +83,15 @@ PRIVATE_LABEL_GROUPS = Signal(
     shape=("classes",),
     whole=True,
 )
+PUBLIC_LABELS = Signal(
+    "public_label_histogram",
+    "how many samples of each class in the part of the data that is public",
+    lambda client: client.public_label_counts,
+    needs={"public_label_counts"},
+    shape=("classes",),
+    lowest=0,
+    whole=True,
+)
 LABELS = {
     (False, False): LABEL_HISTOGRAM,
     (False, True): PRIVATE_LABEL_HISTOGRAM,
@@ -88,6 +99,41 @@ LABELS = {
     (True, True): PRIVATE_LABEL_GROUPS,
 }
 """The signal by whether classes are summed, and whether there is noise."""
+
+
+SILENT = ("updates", "sizes", "shuffled")
+"""Nobody is asked for these."""
+SHARED = ("labels", "public-labels")
+"""Rows that are counts of classes, of which the shares count."""
+
+
+@cache  # of one name there is one signal, so that it can be told from others
+def fact(name: str) -> Signal:
+    """A quantity of the clients of that name, as it is.
+
+    >>> fact("region")
+    <signal region>
+    """
+    return Signal(name, f"its {name}", lambda client: getattr(client, name), needs={name})
+
+
+@dataclass(frozen=True)
+class Known:
+    """One of a few words, or the name of a quantity."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(repr, self.words))}, or the name of a quantity of clients"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, str) and (value in self.words or value.isidentifier())
+
+    def parse(self, text: str) -> object:
+        return text
+
+    def bad_examples(self) -> Sequence[object]:
+        return ["", "two words", 3, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +160,13 @@ class Featured(Scheme[Features]):
     """A scheme that looks at one row of numbers per client."""
 
     m: Annotated[int, Whole(1)] = 10
-    by: Annotated[str, OneOf(("labels", "updates", "sizes"))] = "labels"
+    by: Annotated[str, Known(("labels", "public-labels", "updates", "sizes"))] = "labels"
     epsilon: Annotated[float | None, Maybe(Real(0, 20, open_low=True))] = None
     classes: Annotated[int | None, Maybe(Whole(2, 1000))] = None
     sketch: Annotated[int, Whole(1, 4096)] = 64
 
     asks: ClassVar[frozenset[Signal]] = depending(
-        frozenset(LABELS.values()),
+        frozenset({*LABELS.values(), PUBLIC_LABELS}),
         lambda scheme: frozenset({scheme.signal} if scheme.signal else ()),
     )
     listens: ClassVar[frozenset[Signal]] = depending(
@@ -138,9 +184,11 @@ class Featured(Scheme[Features]):
     @property
     def signal(self) -> Signal | None:
         """What clients are asked for before the first round; None where nobody is asked."""
-        if self.by != "labels":
+        if self.by in SILENT:
             return None
-        return LABELS[self.classes is not None, self.epsilon is not None]
+        if self.by == "labels":
+            return LABELS[self.classes is not None, self.epsilon is not None]
+        return PUBLIC_LABELS if self.by == "public-labels" else fact(self.by)
 
     def start(self, federation: Federation, rng: Any) -> Conversation[Features]:
         nothing = Features(int(below(rng, SEEDS, 1)[0]), 0, np.zeros((len(federation), 0)))
@@ -188,11 +236,13 @@ class Featured(Scheme[Features]):
         except (TypeError, ValueError):
             raise BadInput(f"{self.name} balances by numbers; got {answers.dtype}.") from None
         good = fits(rows)
-        if self.by == "labels" and self.epsilon is None:
+        if self.by in SHARED and self.epsilon is None:
             good &= (rows >= 0).all(axis=1)
         rows = np.where(good[:, None], rows, 0.0)
         if self.by == "labels" and self.epsilon is not None:  # noise may bring a count below 0
             rows[good] = clipped(np.rint(rows[good]))
+        if self.by not in SHARED:  # a quantity may be 0, and is known
+            rows = np.concatenate([good[:, None].astype(np.float64), rows], axis=1)
         return rows
 
     def observe(
@@ -221,7 +271,7 @@ class Featured(Scheme[Features]):
         if self.by == "sizes" and self.signal is None:
             return federation.importance[:, None]
         rows, known = state.rows, state.known
-        if self.by == "labels":
+        if self.by in SHARED:
             totals = rows.sum(axis=1, keepdims=True)
             rows = np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0)
         weights = federation.importance * known

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core import Federation, OneOf
+from fedcohort.core import Federation
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.maths.draws import permutation
 from fedcohort.maths.order import leaf_order
-from fedcohort.schemes._features import Featured, Features
+from fedcohort.schemes._features import Featured, Features, Known
 from fedcohort.schemes._ties import Ties, by_decreasing
 
 MOST_CLIENTS = 5_000
@@ -24,7 +24,7 @@ MOST_CLIENTS = 5_000
 class Lined(Featured):
     """A scheme that goes along a line of clients."""
 
-    by: Annotated[str, OneOf(("sizes", "labels", "updates", "shuffled"))] = "sizes"
+    by: Annotated[str, Known(("sizes", "labels", "public-labels", "updates", "shuffled"))] = "sizes"
 
     def order(self, state: Features, federation: Federation) -> Ints:
         """(n,) the clients as they stand on the line; equals in an order drawn once per run."""

@@ -9,6 +9,7 @@ from fedcohort.core import (
     Citation,
     Claim,
     Federation,
+    Flag,
     Maybe,
     OneOf,
     RoundContext,
@@ -39,8 +40,9 @@ class Balanced(Featured):
     m
         How many clients.
     by
-        What is balanced: ``"labels"``, class shares, asked once; ``"updates"``, a sketch of those
-        sent last (a client not seen yet is at the mean); ``"sizes"``.
+        What is balanced: ``"labels"``, class shares, asked once (``"public-labels"``: of the public
+        part of their data); ``"updates"``, a sketch of those sent last (a client not seen yet is
+        at the mean); ``"sizes"``; or any quantity of clients by name, such as ``region``.
     epsilon
         Privacy loss of one sample by its labels; None: no noise.
     classes
@@ -52,6 +54,9 @@ class Balanced(Featured):
     landing
         When too few clients are undecided for all components: ``"drop"`` gives them up one by one;
         ``"program"`` finds the best end by linear programming, with less variance.
+    local
+        Whether each step of the walk looks at neighbours (local cube): cohorts are spread as well
+        as balanced. Time grows with n^2.
 
     Where we differ: integers throughout, many windows at a time; features are centred and turned
     to their main components first, because the fixed size balances the mean already.
@@ -66,6 +71,7 @@ class Balanced(Featured):
 
     components: Annotated[int | None, Maybe(Whole(1, 64))] = None
     landing: Annotated[str, OneOf(("drop", "program"))] = "drop"
+    local: Annotated[bool, Flag()] = False
 
     name: ClassVar[str] = "balanced"
     paper: ClassVar[Citation] = Citation(
@@ -86,4 +92,5 @@ class Balanced(Featured):
         m = cohort_size(self.m, federation, self.name)
         most = min(m - 1, MOST_COMPONENTS) if self.components is None else self.components
         features = self.features(state, federation)
-        return Cube.balancing(federation.shares, m, features, most, self.landing == "program")
+        program = self.landing == "program"
+        return Cube.balancing(federation.shares, m, features, most, program, self.local)

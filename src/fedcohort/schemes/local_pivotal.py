@@ -24,8 +24,9 @@ class LocalPivotal(Featured):
     m
         How many clients.
     by
-        Where clients are: ``"labels"``, their class shares, asked once; ``"updates"``, a sketch of
-        those sent last (a client not seen yet is at the mean); ``"sizes"``.
+        Where clients are: ``"labels"``, their class shares, asked once (``"public-labels"``: of the
+        public part of their data); ``"updates"``, a sketch of those sent last (a client not seen
+        yet is at the mean); ``"sizes"``; or any quantity of clients by name, such as ``region``.
     epsilon
         Privacy loss of one sample by its labels; None: no noise.
     classes

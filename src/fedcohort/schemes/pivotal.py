@@ -27,8 +27,9 @@ class Pivotal(Lined):
     m
         How many clients.
     by
-        The order: ``"sizes"``, largest first; ``"labels"``, asked once, and ``"updates"``, those
-        sent last, by a tree of similar clients; ``"shuffled"``, once per run.
+        The order: ``"sizes"``, largest first; ``"shuffled"``, once per run; ``"labels"`` (or
+        ``"public-labels"``, or any quantity by name), asked once, and ``"updates"``, those sent
+        last, by a tree of similar clients.
     epsilon
         Privacy loss of one sample by its labels; None: no noise.
     classes

@@ -28,8 +28,9 @@ class Systematic(Lined):
     m
         How many clients.
     by
-        The order: ``"sizes"``, largest first; ``"labels"``, asked once, and ``"updates"``, those
-        sent last, by a tree of similar clients; ``"shuffled"``, once per run.
+        The order: ``"sizes"``, largest first; ``"shuffled"``, once per run; ``"labels"`` (or
+        ``"public-labels"``, or any quantity by name), asked once, and ``"updates"``, those sent
+        last, by a tree of similar clients.
     epsilon
         Privacy loss of one sample by its labels; None: no noise.
     classes
