@@ -34,13 +34,13 @@ class Approximated(FixedSize):
     variances of single weights are therefore exact. `second_moments` says which it is.
     """
 
-    exact_paths: ClassVar[int] = 5_000
+    exact_paths: ClassVar[int] = 1_000
     """With more paths through a draw the law is not listed."""
 
     @property
     def exact_up_to(self) -> int:
         """How many undecided clients there may be for every path to be walked."""
-        return 8
+        return 6
 
     @abstractmethod
     def balanced_columns(self) -> Floats:

@@ -71,7 +71,7 @@ class Cube(Approximated):
 
     @property
     def exact_up_to(self) -> int:
-        return 4 if self.nearby else 8  # where neighbours meet, the order is random as well
+        return 4 if self.nearby else 6  # where neighbours meet, the order is random as well
 
     def pools(self) -> NearPools:
         return NearPools.around(self.columns, self.inclusion())

@@ -27,6 +27,8 @@ from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.theory.recommendation import Sweep, cannot_know, chosen, reasons, swept
 from fedcohort.theory.which_m import WhichM, which_m
 
+KEPT_LIMIT = 1_000
+"""With more clients, laws are found again rather than kept."""
 LEARNING_LIMIT = 3_000
 """With more clients, schemes that ask or listen are described but their law is not computed."""
 UNBIASED = 1e-9
@@ -346,13 +348,21 @@ class Judge:
         return self.score(design, float(design.variance().sum()), design.weight_sum_variance())
 
     def law(self, scheme: Scheme[Any]) -> Design | None:
-        """The law of the coming round; on a fresh federation, so that no array outlives it."""
+        """The law of the coming round; on a fresh federation, so that no array outlives it.
+
+        Of few clients it is kept, because a law may have to be listed path by path.
+        """
         talks = bool(scheme.asks or scheme.listens)
         if talks and len(self.federation) > LEARNING_LIMIT:
             return None
-        fed = self.federation
+        fed, laws, key = self.federation, self.known.laws, (type(scheme), repr(scheme.parameters))
+        if key in laws:
+            return laws[key]
         fresh = Federation.restored(fed.shares.parts, fed.sizes, len(fed))
-        return self.known.law(scheme, fresh)
+        found = self.known.law(scheme, fresh)
+        if len(fed) <= KEPT_LIMIT:
+            laws[key] = found
+        return found
 
     @property
     def _vectors(self) -> Floats | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Known:
     federation: Federation
     label_histograms: Array | None = None
     updates: Floats | None = None
+    laws: dict[tuple[type, str], Design | None] = field(default_factory=dict, init=False)
+    """Those found already, by scheme and settings."""
 
     def __post_init__(self) -> None:
         for name in ("label_histograms", "updates"):
