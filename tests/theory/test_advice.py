@@ -372,7 +372,9 @@ def test_large_federation_skips_what_would_not_fit():
 def test_ten_million_sizes():
     sizes = np.maximum(1, np.random.default_rng(0).lognormal(4, 1.2, 10_000_000)).astype(np.int64)
     advice = advise(sizes, m=100, model_bytes=10**6)
-    assert advice.recommended == "pivotal"
+    least = advice.row("pivotal").score
+    assert advice.row("clustered-size").score == pytest.approx(least, rel=1e-7)  # a tie, here
+    assert advice.recommended in {"pivotal", "clustered-size"}
     assert isinstance(law_of("md", Federation.from_sizes([1, 2]), 1), Rows)
     assert set(advice.sweep.scores) >= {"md", "uniform"}
     assert advice.sweep.note
