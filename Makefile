@@ -82,12 +82,12 @@ test-pythons:  ## the fast tests on every Python that is there, without torch an
 	  { test -d $$environment || $$python -m venv $$environment; } && \
 	  $$environment/bin/python -m pip install --quiet --editable '.[test]' && \
 	  OPENBLAS_NUM_THREADS=1 $$environment/bin/python -m pytest -n auto \
-	    -m 'not slow and not flower and not ray and not adapters and not recipes' || exit 1; done
+	    -m 'not slow and not flower and not ray and not adapters and not recipes and not site' || exit 1; done
 
 coverage: $(VENV)/.installed-dev  ## which lines the fast tests reach
 	$(BIN)/python -m pip install --quiet 'pytest-cov>=5'
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=fedcohort --cov-report=term:skip-covered --cov-report=html:build/coverage \
-	  -m 'not slow and not flower and not ray and not adapters and not recipes'
+	  -m 'not slow and not flower and not ray and not adapters and not recipes and not site'
 
 check: $(VENV)/.installed-dev  ## lint, format, types
 	$(BIN)/ruff check

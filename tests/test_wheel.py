@@ -12,6 +12,8 @@ import pytest
 import fedcohort
 
 REPOSITORY = Path(__file__).parents[1]
+TUTORIALS = ("first-comparison", "choosing-a-scheme", "your-own-scheme")
+"""Those that need no extra."""
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.slow
 def run(*command: str | Path, cwd: Path) -> str:
     """What a command prints; nothing of this environment or repository is on its path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    kept |= {"PATH": f"{Path(command[0]).parent}{os.pathsep}{kept['PATH']}", "COLUMNS": "110"}
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=kept, capture_output=True, text=True
     )
@@ -41,6 +44,10 @@ def test_the_wheel_alone_runs_the_demo(tmp_path: Path) -> None:
     missing = [name for name in fedcohort.schemes.schemes() if name not in listed]
     assert missing == []
     shown = run(command, "demo", "--out", here / "demo", cwd=here)
-    assert "7 schemes x 9 seeds x 100 rounds" in shown
+    assert "7 schemes x 10 seeds x 100 rounds" in shown
     page = (here / "demo" / "report.html").read_text()
     assert all(name in page for name in ("clustered-similarity", "optimal", "target"))
+    for page in TUTORIALS:  # from their text alone, where there is nothing but the wheel
+        (here / page).mkdir()
+        runner = REPOSITORY / "tests" / "helpers" / "pages.py"
+        run(python, runner, REPOSITORY / "docs/tutorials" / f"{page}.md", cwd=here / page)

@@ -50,6 +50,8 @@ def photograph(browser: Any, page: Path, look: str, place: Path) -> bool:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
     browser.get("about:blank")
     browser.get(page.as_uri())
+    browser.execute_script("localStorage.clear()")  # where the last reader's choice is kept
+    browser.refresh()
     WebDriverWait(browser, 60).until(lambda each: each.execute_script(READY))
     taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     place.write_bytes(base64.b64decode(taken["data"]))

@@ -16,6 +16,9 @@ SITE = Path(__file__).parents[2] / "build" / "site"
 PAGES = (
     "index.html",
     "explorer.html",
+    "tutorials/first-comparison.html",
+    "questions.html",
+    "notebooks/own_model.html",
     "schemes/md.html",
     "reference/api/selector.html",
     "theory.html",
@@ -85,6 +88,12 @@ def test_every_scheme_has_a_page_and_every_page_all_its_parts():
         assert '<svg class="scheme"' in text, name
         assert "<math" in text, name
         assert "@" in text.split('id="cite"')[1], name
+
+
+def test_notebooks_show_what_they_printed():
+    text = (SITE / "notebooks" / "own_model.html").read_text("utf-8")
+    assert text.count('class="output"') >= 4
+    assert "reaches the best test accuracy" in text
 
 
 def test_reference_has_what_people_import():
