@@ -376,7 +376,8 @@ class _Pile:
         self.setup, self.cohort, self.listens = setup, cohort, listens
         self.shortening = protection.Shortening(setup, state)
         self.importance = state.federation.importance
-        self.account = setup.aggregator.begin(state.aggregator, cohort, importance)
+        account = setup.aggregator.begin(state.aggregator, cohort, importance)
+        self.account = setup.aggregator.seeded(account, setup.seed)
         self.sums: dict[str, Floats] = {}
         self.heard: dict[str, list[Array]] = {name: [] for name in listens}
         self.row_bytes = 0  # what a client tells the scheme beside its update

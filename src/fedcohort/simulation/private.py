@@ -5,11 +5,12 @@ Whoever carries rounds uses it alike: the simulator, and Flower.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, cast
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BudgetSpent, MissingExtra
+from fedcohort.core.errors import BadInput, BudgetSpent, MissingExtra
 from fedcohort.core.federation import Federation
 from fedcohort.core.participation import Participation
 from fedcohort.server.aggregators import Gaussian
@@ -27,13 +28,50 @@ TWICE = (
 
 
 def calibrated(setup: Setup, federation: Federation) -> Setup:
-    """The same with noise for the largest weight that a draw of the scheme can have."""
+    """The same with noise for the largest weight that a draw of the scheme can have.
+
+    Where the noise itself is left open, it is the least that the budget allows.
+    """
     private = setup.aggregator
-    if not isinstance(private, Gaussian) or private.weight is not None:
+    if not isinstance(private, Gaussian):
         return setup
-    known = law(setup.scheme, federation, 1)
-    heaviest = max((part.largest_weight for part, _ in known.rounds), default=0.0)
-    return replace(setup, aggregator=replace(private, weight=heaviest or 1.0))
+    if private.weight is None:
+        known = law(setup.scheme, federation, 1)
+        heaviest = max((part.largest_weight for part, _ in known.rounds), default=0.0)
+        private = replace(private, weight=heaviest or 1.0)
+    if private.noise is None:
+        private = replace(private, noise=_least_noise(setup, private, federation))
+    return replace(setup, aggregator=private)
+
+
+_FOUND: dict[Any, float] = {}
+"""Noise that was searched for once: a comparison has many runs alike."""
+
+
+def _least_noise(setup: Setup, private: Gaussian, federation: Federation) -> float:
+    """To a thousandth, above."""
+    rounds, wanted = int(private.rounds or 1), float(private.epsilon or 1.0)
+    key = (
+        str(setup.scheme), setup.dropouts.spec, replace(private, seed=None).spec,
+        federation.importance.tobytes(),
+    )  # fmt: skip
+
+    def cost(logarithm: float) -> float:
+        tried = replace(private, noise=math.exp(logarithm))
+        found = spent(replace(setup, aggregator=tried), federation, rounds)
+        return math.inf if found is None else found.epsilon
+
+    if key not in _FOUND:
+        low, high = math.log(0.05), math.log(0.2)
+        while cost(high) > wanted:
+            low, high = high, high + 1.0
+            if high > math.log(1e6):
+                raise BadInput(f"No noise makes {rounds} rounds cost epsilon = {wanted:g} or less.")
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if cost(middle) > wanted else (low, middle)
+        _FOUND[key] = math.exp(high)
+    return _FOUND[key]
 
 
 def spent(
@@ -57,7 +95,7 @@ def spent(
     if heaviest == 0.0:
         heaviest = private.most
     times = 1 if known.rounds or private.capped else max(1, draws)
-    noise = private.noise * private.most / heaviest / times
+    noise = private.multiplier * private.most / heaviest / times
     why = known.why if isinstance(setup.dropouts, AsDrawn) else f"{known.why}; weights are capped"
     settled = Law(tuple(parts), why, known.covered)
     return priced(

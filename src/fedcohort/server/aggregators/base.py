@@ -71,6 +71,10 @@ class Aggregator(Checked, ABC):
     def add(self, account: Any, clients: Ints, weights: Floats, updates: Array) -> Any:
         """The account with the answers (b, d) of some clients, each once."""
 
+    def seeded(self, account: Any, seed: int) -> Any:
+        """The account of a run with this seed, for those that draw."""
+        return account
+
     def add_sum(self, account: Any, clients: Ints, total: Floats) -> Any:
         """The account with the answers of some clients, weighed by themselves and added up."""
         return self.add(account, clients, np.ones(1), total[None])

@@ -56,6 +56,8 @@ class _Account:
     answered: int = 0
     noisy: bool = False
     """Whether clients have added the noise already."""
+    run: int | None = None
+    """The seed of the run: runs with other seeds have other noise."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Gaussian(Aggregator):
         C, the longest answer that counts in full; with a ``quantile``, where it begins.
     noise
         The noise multiplier z of `fedcohort price`, under add-remove; under replace-one give
-        twice as much.
+        twice as much. None: the least with which ``rounds`` rounds cost no more than ``epsilon``.
     weight
         The largest weight of one draw; draws that weigh more are cut to it. None: the largest that
         the law of the scheme has, or 1 where there is no law.
@@ -115,7 +117,7 @@ class Gaussian(Aggregator):
     """
 
     clip: Annotated[float, Real(0, open_low=True)] = 1.0
-    noise: Annotated[float, Real(0, open_low=True)] = 1.0
+    noise: Annotated[float | None, Maybe(Real(0, open_low=True))] = 1.0
     weight: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
     rounds: Annotated[int | None, Maybe(Whole(1))] = None
     epsilon: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
@@ -142,6 +144,11 @@ class Gaussian(Aggregator):
         return 1.0 if self.weight is None else self.weight
 
     @property
+    def multiplier(self) -> float:
+        """The noise multiplier; 1 until it is found."""
+        return 1.0 if self.noise is None else self.noise
+
+    @property
     def widened(self) -> float:
         """By how much the noise grows so that it also hides which answers were shortened."""
         return 1.0 if self.quantile is None else math.hypot(1.0, COUNTED)
@@ -153,13 +160,18 @@ class Gaussian(Aggregator):
 
     def deviation_at(self, clip: float) -> float:
         """The same where answers are shortened to another length."""
-        return self.noise * clip * self.most * self.widened
+        return self.multiplier * clip * self.most * self.widened
 
     def longest(self, memory: Released) -> float:
         """What answers are shortened to now."""
         return memory.clip or self.clip
 
     def unfit(self, setup: Any) -> str:
+        if self.noise is None and (self.epsilon is None or self.rounds is None):
+            return (
+                "The aggregator 'gaussian' finds its noise from 'epsilon' and 'rounds', both: give "
+                "them, or 'noise'."
+            )
         if self.quantile is not None and self.clients is not None:
             return (
                 "The aggregator 'gaussian' cannot have both: 'quantile' needs the lengths of "
@@ -269,18 +281,22 @@ class Gaussian(Aggregator):
             return total, after
         share = 1.0 if self.clients is None or not answered else math.sqrt(answered / self.clients)
         wanted = dimension + (self.quantile is not None)
-        noise = share * self._noise(memory.number, wanted)
+        noise = share * self._noise(memory.number, wanted, account.run)
         clip = self.longest(memory)
         if self.quantile is not None:
-            told = account.balance + self.noise * self.most * self.widened / COUNTED * noise[-1]
+            per_bit = self.multiplier * self.most * self.widened / COUNTED
+            told = account.balance + per_bit * noise[-1]
             step = math.exp(-RATE * ((1.0 + float(told)) / 2 - self.quantile))
             after = replace(after, clip=min(max(clip * step, SMALLEST), LARGEST))
         return total + self.deviation_at(clip) * noise[:dimension], after
 
-    def _noise(self, number: int, size: int) -> Floats:
+    def seeded(self, account: _Account, seed: int) -> _Account:
+        return replace(account, run=seed)
+
+    def _noise(self, number: int, size: int, run: int | None) -> Floats:
         if self.seed is None:
             return from_the_system(size)
-        return stream(self.seed, "privacy", number).standard_normal(size)
+        return stream(self.seed, "privacy", number, run).standard_normal(size)
 
 
 def noisy_part(row: Floats, weight: float, clip: float, deviation: float) -> Floats:
