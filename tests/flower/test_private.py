@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import chi2
 
 import fedcohort
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort.privacy import ClientPolicy
 from fedcohort.server import Fault
-from fedcohort.simulation import simulate
+from fedcohort.simulation import Quadratic, simulate
 
 pytest.importorskip("flwr")
 pytest.importorskip("dp_accounting")
@@ -90,13 +91,15 @@ def test_clients_add_the_noise_for_a_secure_sum():
     words = "gaussian:clip=0.2,noise=1e-9,weight=0.125,seed=0"
     _, plain = play(grid(), "full", aggregator=words, **PRIVATE)
     np.testing.assert_allclose(theta, plain, atol=1e-8)
-    loud = "gaussian:clip=0.2,noise=1000,weight=0.125,clients=4"
-    moves = np.concatenate(
-        [play(grid(), "full", rounds=1, aggregator=loud, **PRIVATE)[1] for _ in range(60)]
-    )
     # 8 answers where 4 would do have twice the variance; planted: once.
-    shape = float((moves**2).sum()) / (2 * (1000 * 0.2 * 0.125) ** 2)
-    low, high = chi2(len(moves)).ppf([5e-7, 1 - 5e-7])
+    wide = Quadratic(np.zeros((N, 1_000)), sizes=[10] * N)
+    apps = flower.client_app(flower.task_client(wide, WORK), simulated=True)
+    loud = "gaussian:clip=0.2,noise=1000,weight=0.125,clients=4"
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, aggregator=loud, **PRIVATE)
+    first = flower.first_model(wide, 3)
+    moved = strategy.start(flower.InProcessGrid(apps, N), first, num_rounds=1).arrays["theta"]
+    shape = float((moved.numpy() ** 2).sum()) / (2 * (1000 * 0.2 * 0.125) ** 2)
+    low, high = chi2(1_000).ppf([5e-7, 1 - 5e-7])
     assert low < shape < high
     assert not low < 2 * shape < high
 
@@ -149,3 +152,39 @@ def test_an_answer_without_noise_is_rejected():
 def test_what_has_no_bound_is_refused_before_the_first_round(words, more, match):
     with pytest.raises(BadInput, match=match):
         flower.CohortStrategy("uniform:m=3", clients=N, aggregator=words, **more)
+
+
+# -- FedSampling -------------------------------------------------------------------------------
+
+
+def sampling_app(tmp_path, **policy):
+    allowed = ClientPolicy(
+        folder=lambda context: tmp_path / str(context.node_config["partition-id"]), **policy
+    )
+    return flower.client_app(flower.task_client(task(), WORK), simulated=True, policy=allowed)
+
+
+SAMPLING = {"evaluate": "nobody", "largest_size": None, "importance": "equal"}
+
+
+def test_shares_of_the_sum_of_sizes_are_given_where_clients_agree(tmp_path):
+    words = "fedsampling:K=40,M=100,mechanism=sum,when_imprecise=accept"
+    agreed = sampling_app(tmp_path, mechanisms=("sum",), updates_in_plain=True)
+    strategy, _ = play(flower.InProcessGrid(agreed, N), words, rounds=2, **SAMPLING)
+    assert strategy.ledger.epsilons() == {"private_share": 3.0}
+    assert strategy.ledger.by_purpose()["private_share"].messages == 2 * N
+    refusing = sampling_app(tmp_path / "others", updates_in_plain=True)
+    with pytest.raises(TooFewClients, match="agree to ClientPolicy"):
+        play(flower.InProcessGrid(refusing, N), words, rounds=2, **SAMPLING)
+
+
+def test_a_counted_step_is_that_of_the_simulator(tmp_path):
+    words = "fedsampling:K=40,mechanism=exact,step=counted"
+    agreed = sampling_app(tmp_path, updates_in_plain=True)
+    options = {"evaluate": "nobody", "largest_size": None}
+    _, theta = play(flower.InProcessGrid(agreed, N), words, **options)
+    alike = simulate(task(), words, rounds=4, seed=3, work=WORK)
+    np.testing.assert_allclose(theta, alike.model, rtol=0, atol=1e-12)
+    secretive = sampling_app(tmp_path / "others")
+    with pytest.raises(TooFewClients, match="how many samples took part"):
+        play(flower.InProcessGrid(secretive, N), words, rounds=1, **options)

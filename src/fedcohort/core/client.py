@@ -13,6 +13,7 @@ A client offers *quantities* by name, each of them optional:
 ``layers``          the update, the gradient or the model as named arrays, as the model has them
 ``feature_counts``  (classes, bins) how the features of each class are distributed
 ``private_size``    a randomised answer about the size, within the client's policy
+``private_share``   a share of the noisy sum of sizes, within the client's policy
 ``private_counts``  counts with noise, within the client's policy
 ==================  ===============================================================================
 
@@ -107,6 +108,10 @@ class Client:
     def private_size(self, report: Any, round: int = 0) -> int:
         """A randomised answer about the size, by the law ``report``."""
         return int(self.quantity("private_size", report, round))
+
+    def private_share(self, share: Any, round: int = 0) -> int:
+        """A share of the noisy sum of all sizes, by the law ``share``."""
+        return int(self.quantity("private_share", share, round))
 
     def private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
         """Counts with discrete Laplace noise."""
@@ -291,6 +296,9 @@ _REMEDIES = {
     "private_size": "it needs a folder to remember its answers, ClientPolicy(folder=...)",
 }
 _REMEDIES |= {"layers": _REMEDIES["update"], "private_counts": _REMEDIES["private_size"]}
+_REMEDIES["private_share"] = (
+    f"{_REMEDIES['private_size']}, and to agree to ClientPolicy(mechanisms=('sum',))"
+)
 
 
 def remedy(name: str) -> str:

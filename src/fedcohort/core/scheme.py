@@ -100,6 +100,9 @@ class Scheme(Checked, ABC, Generic[S]):
         The signals it reads off training replies, at no extra message.
     counts_samples
         Whether answers count once per sample (``per_sample`` of its cohorts).
+    divides
+        Whether the step is divided by what all answers counted for (where they count per sample):
+        it then needs to be told how many samples took part.
     subsampling
         Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
     State
@@ -111,6 +114,7 @@ class Scheme(Checked, ABC, Generic[S]):
     claims: ClassVar[frozenset[Claim]] = frozenset()
     asks: ClassVar[frozenset[Signal]] = frozenset()
     listens: ClassVar[frozenset[Signal]] = frozenset()
+    divides: ClassVar[bool] = False
     subsampling: ClassVar[bool] = False
     counts_samples: ClassVar[bool] = False
     State: ClassVar[type] = NoState

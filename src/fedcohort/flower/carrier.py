@@ -36,6 +36,8 @@ log = logging.getLogger("flwr.fedcohort")
 Arrays = dict[str, Array]
 ATTEMPTS = 2
 """How often a question is put to a client that does not answer it."""
+MOST_SAMPLES = 10**12
+"""More no client has."""
 BLOCK_BYTES = 2**28
 """Answers are unpacked and folded in blocks of this size."""
 
@@ -91,6 +93,7 @@ class FlowerCarrier(Carrier):
         self.trained: dict[int, list[tuple[Array, Message]]] = {}  # changes (d,) as they came
         self.heard: dict[int, dict[str, Array]] = {}  # what the scheme listens to, by client
         self.told: dict[int, dict[str, Array]] = {}  # payloads of the local algorithm, by client
+        self.numbers: dict[int, int] = {}  # of samples that took part, by client
         self.cohort = Cohort.empty()  # who answered, whether or not the round is void
         self._answers: dict[tuple[str, str, Any], Array] = {}
         self._holders: set[int] = set()  # clients that have the model of this round
@@ -175,6 +178,7 @@ class FlowerCarrier(Carrier):
             wire.DATA_RATE: float(cohort.data_rate),
             wire.PER_SAMPLE: bool(cohort.per_sample),
             **({wire.LISTENS: sorted(self.listens)} if self.listens else {}),
+            **({wire.COUNTS: True} if self.session.setup.scheme.divides else {}),
         }
         times = dict(zip(cohort.clients.tolist(), cohort.draws.tolist(), strict=True))
         most = max(times.values(), default=1) if self.per_draw else 1
@@ -298,6 +302,8 @@ class FlowerCarrier(Carrier):
             payloads = _record(report.message, wire.PAYLOADS)
             if self._private is not None and wire.NOISE not in wire.config_of(report.message):
                 return Fault.WRONG_KEYS, "it added no noise: clients must run a client_app"
+            if session.setup.scheme.divides and _number_in(report.message) is None:
+                return Fault.WRONG_KEYS, "it does not tell how many samples took part"
             read[id(report.message)] = change, heard, payloads
             wrong = self._wrong(change, heard, payloads)
             if wrong is None and isinstance(replies, Arrivals):
@@ -314,6 +320,7 @@ class FlowerCarrier(Carrier):
             self.trained.setdefault(report.client, []).append((change, report.message))
             self.heard.setdefault(report.client, heard)
             self.told.setdefault(report.client, payloads)
+            self.numbers.setdefault(report.client, _number_in(report.message) or 0)
         return [report.client for report in good]
 
     def _wrong(self, change: Array, heard: Arrays, payloads: Arrays) -> tuple[Fault, str] | None:
@@ -357,12 +364,21 @@ class FlowerCarrier(Carrier):
             heard = {name: np.asarray([self.heard[c][name] for c in part]) for name in self.listens}
             names = self.payloads_form.shapes
             payloads = {name: np.stack([self.told[c][name] for c in part]) for name in names}
-            yield Block(clients[some], np.stack(rows), heard, payloads)
+            counted = None
+            if self.session.setup.scheme.divides:
+                counted = fold.cohort.weights[some] * [self.numbers[c] for c in part]
+            yield Block(clients[some], np.stack(rows), heard, payloads, counted)
 
     def reports(self) -> list[Told]:
         """What those who count report about their training, and how much they count."""
         weighed = zip(self.cohort.clients.tolist(), self.cohort.weights.tolist(), strict=True)
         return [Told(weight, self.trained[client][0][1]) for client, weight in weighed]
+
+
+def _number_in(reply: Message) -> int | None:
+    """How many samples took part, as a client says; None where it says nothing that can be."""
+    told = wire.config_of(reply).get(wire.COUNTS)
+    return told if type(told) is int and 0 <= told <= MOST_SAMPLES else None
 
 
 def _mean(changes: list[Array]) -> Array:

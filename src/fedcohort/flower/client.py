@@ -248,6 +248,9 @@ class CohortClientApp(ClientApp):
                 {name: array * array.dtype.type(number) for name, array in change.items()}
             )
             _hide_numbers(reply.content)
+            if config.get(wire.COUNTS):
+                self.policy.check_plain("how many samples took part")
+                reply.content[wire.CONFIG] = ConfigRecord({wire.COUNTS: int(number)})
         if noise is not None:
             _add_noise(reply, client, config)
         return reply

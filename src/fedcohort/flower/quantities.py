@@ -20,6 +20,7 @@ from fedcohort.flower import wire
 from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
+from fedcohort.privacy.size_sum import MECHANISM, SizeShare
 
 if TYPE_CHECKING:
     from fedcohort.flower.client import CohortClientApp
@@ -68,6 +69,7 @@ class FlowerClient(Client):
             there.add("layers")
         if self._app.policy.folder is not None:
             there |= {"private_size", "private_counts", "state"}
+            there |= {"private_share"} if MECHANISM in self._app.policy.mechanisms else set()
         coins = [wire.COINS] if self._app.simulated else []
         return sorted(there & {"key", *names}) + coins
 
@@ -232,6 +234,12 @@ class FlowerClient(Client):
         private = PrivateSize(policy.place("private_size", self._context), policy)
         policy.check_plain("a private size")
         return private.answer(self.size, SizeRequest(self._task, report, round))
+
+    def offer_private_share(self, share: SizeShare, round: int) -> int:
+        """A share of the sum of sizes: memorised, accounted, and only where it is agreed to."""
+        policy = self._app.policy
+        private = PrivateSize(policy.place("private_share", self._context), policy)
+        return private.share(self.size, share, self._task, round)
 
     def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
         """Counts with noise from the operating system, the same for the same question."""

@@ -23,6 +23,16 @@ MOST_SAMPLES = 1_000
 """A scripted client tells the losses of at most so many samples."""
 
 
+class _Seeded:
+    """Whole numbers of a seeded generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def below(self, bound: int) -> int:
+        return int(below(self._rng, bound, 1)[0])
+
+
 class ScriptedClient(Client):
     """A client of a script.
 
@@ -109,6 +119,11 @@ class ScriptedClient(Client):
         offset, ticket = (int(below(rng, n, 1)[0]) for n in (report.threshold - 2, report.tickets))
         answer: int = report.answer(report.level(self._samples, offset), ticket)
         return answer
+
+    def offer_private_share(self, share: Any, round: int) -> int:
+        """A share of the noisy sum of sizes; seeded, so it protects nobody."""
+        rng = stream(self._seed, "private-share", round, self._number)
+        return int(share.clip(self._samples)) + int(share.noise(_Seeded(rng)))
 
     def offer_loss(self, batch: int | None) -> float:
         """Positive, and different for every client; a batch has another."""

@@ -24,8 +24,10 @@ from typing import get_args
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import is_whole
 from fedcohort.privacy.folder import Lost, PrivateFolder
+from fedcohort.privacy.memo import counts_key
 from fedcohort.privacy.policy import ClientPolicy, Fresh
 from fedcohort.privacy.response import SizeReport, draw_answer, draw_offset, whole_size
+from fedcohort.privacy.size_sum import SizeShare, draw_share
 
 _LONGEST_TASK = 200
 
@@ -110,6 +112,20 @@ class PrivateSize:
         self.policy.check(request.report)
         with self._folder.opened():
             return self._answer(size, request)
+
+    def share(self, size: int, share: SizeShare, task: str, round: int = 0) -> int:
+        """What to put into the sum of all sizes; refuses as `answer` does.
+
+        The answer is kept and repeated, as one about the size itself.
+        """
+        size = whole_size(size, "PrivateSize.share")
+        self.policy.check_share_of_sum(share)
+        again = f" round {int(round)}" if self.fresh == "every-round" else ""
+        words = f"{share.threshold} {share.epsilon!r} {share.least}{again}"
+        with self._folder.opened():
+            key = counts_key(f"sum of sizes: {task} {words}")
+            (answer,) = self._folder.answer(key, share.epsilon, lambda: [draw_share(share, size)])
+        return int(answer)
 
     def _answer(self, size: int, request: SizeRequest) -> int:
         report = request.report

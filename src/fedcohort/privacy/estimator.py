@@ -191,7 +191,7 @@ def estimate_total(
         rejected=rejected,
         floor=float(valid.size if floor is None else floor),
     )
-    _guard(estimate, tolerance, when_imprecise)
+    refuse_imprecise(estimate, tolerance, when_imprecise)
     return estimate
 
 
@@ -268,7 +268,10 @@ def _variance_from_levels(levels: Ints, report: SizeReport, asked: int, rounding
     return float(variance * (asked * spacing / alpha) ** 2)
 
 
-def _guard(estimate: TotalEstimate, tolerance: float, when_imprecise: WhenImprecise) -> None:
+def refuse_imprecise(
+    estimate: TotalEstimate, tolerance: float, when_imprecise: WhenImprecise
+) -> None:
+    """Refuse an estimate that is too uncertain, or warn of it."""
     error = estimate.relative_error
     if error <= tolerance or when_imprecise == "accept":
         return

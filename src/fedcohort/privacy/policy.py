@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from fedcohort.core.errors import BadParameter, PolicyRefused
 from fedcohort.core.parameters import is_real
 from fedcohort.privacy.response import SizeReport
+from fedcohort.privacy.size_sum import MECHANISM, SizeShare
 
 Fresh = Literal["never", "new-level", "every-round"]
 
@@ -31,7 +32,8 @@ class ClientPolicy:
     thresholds
         The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
     mechanisms
-        The allowed mechanisms.
+        The allowed mechanisms. ``"sum"`` is not among them unless named: a share of a sum hides
+        nothing where the server sees more than the sum.
     fresh
         When a private size is *not* repeated; see `PrivateSize`.
     answers
@@ -115,6 +117,14 @@ class ClientPolicy:
         """Return if one answer may cost so much; refuse otherwise."""
         if epsilon > self.largest_epsilon:
             raise PolicyRefused("an epsilon", epsilon, f"up to {self.largest_epsilon:g}")
+
+    def check_share_of_sum(self, share: SizeShare) -> None:
+        """Return if a share of a sum may be given, which protects in a sum alone."""
+        self.check_epsilon(share.epsilon)
+        if share.threshold not in self.thresholds:
+            raise PolicyRefused("a threshold M", share.threshold, f"in {self.thresholds}")
+        if MECHANISM not in self.mechanisms:
+            raise PolicyRefused("a mechanism", MECHANISM, f"in {self.mechanisms}")
 
     def check(self, report: SizeReport) -> None:
         """Return if the question may be answered; refuse otherwise."""

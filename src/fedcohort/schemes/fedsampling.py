@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ from fedcohort.core import (
     Cohort,
     Conversation,
     Federation,
+    Maybe,
     OneOf,
     Real,
     RoundContext,
@@ -31,6 +33,7 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.shares import exact_sum
 from fedcohort.core.types import Array, Ints
 from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
+from fedcohort.privacy.size_sum import NO_SHARE, SizeShare, estimate_sum, possible
 
 NO_ANSWER = -1
 
@@ -50,6 +53,17 @@ PRIVATE_SIZE = Signal(
     "a randomised answer about the number of samples",
     _measured,
     needs={"size", "private_size"},
+    shape=(),
+    whole=True,
+)
+
+
+PRIVATE_SHARE = Signal(
+    "private_share",
+    "a share of the noisy sum of all sizes, which alone is to be seen (secure aggregation)",
+    lambda client, round, **law: client.private_share(SizeShare(**law), round),
+    secrecy="summed",
+    needs={"size", "private_share"},
     shape=(),
     whole=True,
 )
@@ -83,8 +97,19 @@ class FedSampling(Scheme[Answers]):
         Privacy of one answer; sizes are clipped to 1..M-1 first.
     mechanism
         ``"levels"``: few levels, then randomised response; ``"paper"``: randomised response on
-        the size itself, whose error is 17 times larger at M = 300, eps = 3; ``"exact"``: the
-        sizes are known to the server and nobody is asked.
+        the size itself, whose error is 17 times larger at M = 300, eps = 3; ``"sum"``: clipped
+        sizes are added up under secure aggregation, with discrete noise that the clients share,
+        whose error is that of one client; ``"exact"``: the sizes are known to the server and
+        nobody is asked.
+    levels
+        Of the mechanism of that name; None: chosen from eps. Two are best where nearly all clients
+        are small.
+    quorum
+        The share of the clients whose noise is enough for a ``"sum"``; fewer are not added up.
+    step
+        ``"expected"``: the sum of gradients is divided by K. ``"counted"``: by the number of
+        samples that took part, one more coordinate of the sum, so that an error of N~ changes the
+        length of no step (self-normalised; biased a little, as ratios are).
     fresh
         ``"never"``: a client answers once, and its answer is used in every round it is
         available. ``"every-round"``: as in the paper; the epsilons of all rounds add up.
@@ -107,9 +132,12 @@ class FedSampling(Scheme[Answers]):
     K: Annotated[int, Whole(1)] = 100
     epsilon: Annotated[float, Real(1e-6, 20.0)] = 3.0
     M: Annotated[int, Whole(3, 2**31)] = 300
-    mechanism: Annotated[str, OneOf(("levels", "paper", "exact"))] = "levels"
+    mechanism: Annotated[str, OneOf(("levels", "paper", "sum", "exact"))] = "levels"
     fresh: Annotated[str, OneOf(("never", "every-round"))] = "never"
     when_imprecise: Annotated[str, OneOf(("refuse", "warn", "accept"))] = "refuse"
+    levels: Annotated[int | None, Maybe(Whole(2, 2**31))] = None
+    quorum: Annotated[float, Real(0, 1, open_low=True)] = 0.8
+    step: Annotated[str, OneOf(("expected", "counted"))] = "expected"
 
     name: ClassVar[str] = "fedsampling"
     subsampling: ClassVar[bool] = True
@@ -123,25 +151,40 @@ class FedSampling(Scheme[Answers]):
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.EVEN_OVER_SAMPLES})
     asks: ClassVar[frozenset[Signal]] = depending(
-        frozenset({PRIVATE_SIZE}),
-        lambda scheme: frozenset() if scheme.mechanism == "exact" else frozenset({PRIVATE_SIZE}),
+        frozenset({PRIVATE_SIZE, PRIVATE_SHARE}),
+        lambda scheme: {
+            "exact": frozenset[Signal](),
+            "sum": frozenset({PRIVATE_SHARE}),
+        }.get(scheme.mechanism, frozenset({PRIVATE_SIZE})),
     )
+    divides: ClassVar[bool] = depending(False, lambda scheme: scheme.step == "counted")
     State: ClassVar[type] = Answers
 
     @property
     def report(self) -> SizeReport:
         """The law of one private answer."""
-        return _law(self.M, self.epsilon, 0, self.mechanism)
+        return _law(self.M, self.epsilon, self.levels or 0, self.mechanism)
+
+    def share(self, clients: int) -> SizeShare:
+        """The law of one share of the sum over so many clients."""
+        return SizeShare(self.M, self.epsilon, max(1, math.ceil(self.quorum * clients)))
+
+    @property
+    def _nothing(self) -> int:
+        return NO_SHARE if self.mechanism == "sum" else NO_ANSWER
+
+    def _heard(self, rows: Array) -> Ints:
+        return possible(rows) if self.mechanism == "sum" else _possible(rows, self.report)
 
     def start(self, federation: Federation, rng: Any) -> Conversation[Answers]:
-        kept = np.full(len(federation), NO_ANSWER, dtype=np.int64)
+        kept = np.full(len(federation), self._nothing, dtype=np.int64)
         return (yield from self._ask_once(kept, federation))
 
     def adapt(
         self, state: Answers, federation: Federation, came_from: Ints, rng: Any
     ) -> Conversation[Answers]:
         """Who was asked before is not asked again."""
-        known = np.append(state.private, NO_ANSWER)  # position -1: new here
+        known = np.append(state.private, self._nothing)  # position -1: new here
         return (yield from self._ask_once(known[came_from], federation))
 
     def _ask_once(self, known: Ints, federation: Federation) -> Conversation[Answers]:
@@ -149,19 +192,28 @@ class FedSampling(Scheme[Answers]):
         if self.mechanism == "exact" or self.fresh == "every-round":
             return Answers(known)  # nobody's answer is kept
         everyone = federation.present
-        missing = everyone[known[everyone] == NO_ANSWER]
+        missing = everyone[known[everyone] == self._nothing]
+        if self.mechanism == "sum" and len(missing) < len(everyone):
+            missing = missing[:0]  # a sum of a few newcomers would show them: they count as usual
         if len(missing):
-            known[missing] = _possible((yield self._question(missing, 0)), self.report)
-        self._estimate(known[everyone], self.when_imprecise)
+            known[missing] = self._heard((yield self._question(missing, 0)))
+        if self.mechanism != "sum" or len(missing):
+            self._estimate(known[everyone], self.when_imprecise)
         return Answers(known)
 
     def _question(self, clients: Ints, round: int) -> Ask:
+        if self.mechanism == "sum":
+            share = self.share(len(clients))
+            told = {"threshold": share.threshold, "epsilon": share.epsilon, "least": share.least}
+            return Ask(PRIVATE_SHARE, clients, {**told, "round": round})
         law = self.report
         words = {"threshold": law.threshold, "epsilon": law.epsilon, "levels": law.levels}
         return Ask(PRIVATE_SIZE, clients, {**words, "mechanism": law.mechanism, "round": round})
 
     def _estimate(self, answers: Array, when_imprecise: str) -> TotalEstimate:
         choice = cast('Literal["refuse", "warn", "accept"]', when_imprecise)
+        if self.mechanism == "sum":
+            return estimate_sum(answers, self.share(len(answers)), when_imprecise=choice)
         return estimate_total(answers, self.report, when_imprecise=choice)
 
     def select(
@@ -172,7 +224,11 @@ class FedSampling(Scheme[Answers]):
             return self.given(self._known_total(federation), 1.0, everyone)
         if self.fresh == "every-round":
             rows = yield self._question(everyone, context.round)
-            estimate = self._estimate(_possible(rows, self.report), self.when_imprecise)
+            estimate = self._estimate(self._heard(rows), self.when_imprecise)
+        elif self.mechanism == "sum":  # it was opened once, for all who answered then
+            told = state.private[state.private != NO_SHARE]
+            share = SizeShare(self.M, self.epsilon, 1)
+            estimate = estimate_sum(told, share, len(everyone), when_imprecise="accept")
         else:  # judged when the answers came; that fewer are available now is no reason to stop
             estimate = self._estimate(state.private[everyone], "accept")
         if estimate.floored:
@@ -205,7 +261,8 @@ class FedSampling(Scheme[Answers]):
             return (SIZES, EVERYONE, TRAINING)
         often = self.fresh == "every-round"
         when, spent = ("every round", rounds * self.epsilon) if often else ("once", self.epsilon)
-        asked = Disclosure(PRIVATE_SIZE.name, when, PRIVATE_SIZE.discloses, spent)
+        signal = PRIVATE_SHARE if self.mechanism == "sum" else PRIVATE_SIZE
+        asked = Disclosure(signal.name, when, signal.discloses, spent)
         return (asked, EVERYONE, TRAINING, SHARES)
 
 

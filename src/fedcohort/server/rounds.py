@@ -298,6 +298,8 @@ def fold(
     # What a client sent in a void round is remembered, as the scheme remembers it.
     width = setup.algorithm.width(len(state.theta))
     direction, remembered = setup.aggregator.finish(pile.account, width)
+    if setup.scheme.divides:
+        direction = pile.divided(direction)
     theta, inertia, server = state.theta, state.optimiser, state.algorithm
     counted, guards = state.counted, state.guards
     if not settled.void:  # an empty draw is no void round
@@ -422,6 +424,16 @@ class _Pile:
         if not self.counted:
             return self.cohort
         return replace(self.cohort, weights=self._ordered(self.counted), per_sample=False)
+
+    def divided(self, direction: Floats) -> Floats:
+        """A sum over samples, divided by what they counted for together; zero if none took part."""
+        if self.clients and not self.counted:
+            raise BadInput(
+                f"{self.setup.scheme.name} divides by the number of samples that took part, which "
+                "nobody told; leave step='counted' out."
+            )
+        total = float(sum(part.sum() for part in self.counted))
+        return direction / total if total > 0 else np.zeros_like(direction)
 
     def measured(self) -> tuple[Floats | None, Floats | None]:
         """The lengths of the updates, as they came and as they were folded; None: not known."""

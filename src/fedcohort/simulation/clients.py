@@ -22,7 +22,8 @@ from fedcohort.learning.task import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.privacy import SizeReport
-from fedcohort.simulation.private_twin import report_size
+from fedcohort.privacy.size_sum import SizeShare
+from fedcohort.simulation.private_twin import report_size, share_size
 
 Coins = Callable[[str, int], np.random.Generator]
 """The generator for a purpose, of a client."""
@@ -279,7 +280,7 @@ class SimulatedClient(Client):
 
     def quantity(self, name: str, *settings: Any) -> Any:
         """Private answers are each client's own; all else is computed for the group."""
-        if name in ("private_size", "private_counts"):
+        if name in ("private_size", "private_share", "private_counts"):
             return super().quantity(name, *settings)
         return self._group.rows(name, *settings)[self._place]
 
@@ -287,6 +288,11 @@ class SimulatedClient(Client):
         """The seeded twin of an answer, which protects nobody."""
         rng = stream(self._group.all.seed, "private-size", round, self._position)
         return report_size(rng, self.size, report)
+
+    def offer_private_share(self, share: SizeShare, round: int) -> int:
+        """The seeded twin of a share of the sum of sizes, which protects nobody."""
+        rng = stream(self._group.all.seed, "private-share", round, self._position)
+        return share_size(rng, self.size, share)
 
     def offer_private_counts(self, counts: Ints, epsilon: float, sensitivity: int) -> Ints:
         """Counts with discrete Laplace noise: the seeded twin, which protects nobody."""

@@ -20,6 +20,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Bools, Ints
 from fedcohort.maths.draws import WORD, Rng, below
 from fedcohort.privacy.response import SizeReport, whole_size
+from fedcohort.privacy.size_sum import SizeShare
 
 
 def report_size(rng: Rng, size: int, report: SizeReport) -> int:
@@ -27,6 +28,21 @@ def report_size(rng: Rng, size: int, report: SizeReport) -> int:
     offset = int(below(rng, report.threshold - 2, 1)[0])
     ticket = int(below(rng, report.tickets, 1)[0])
     return report.answer(report.level(whole_size(size, "report_size"), offset), ticket)
+
+
+def share_size(rng: np.random.Generator, size: int, share: SizeShare) -> int:
+    """One simulated share of the noisy sum of sizes, as on a client."""
+    return share.clip(whole_size(size, "share_size")) + share.noise(_Seeded(rng))
+
+
+class _Seeded:
+    """Whole numbers of a seeded generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def below(self, bound: int) -> int:
+        return int(below(self._rng, bound, 1)[0])
 
 
 def report_sizes(rng: np.random.Generator, sizes: Sequence[int] | Ints, report: SizeReport) -> Ints:

@@ -172,6 +172,11 @@ class Gaussian(Aggregator):
                 "The aggregator 'gaussian' finds its noise from 'epsilon' and 'rounds', both: give "
                 "them, or 'noise'."
             )
+        if setup.scheme.divides:
+            return (
+                "The aggregator 'gaussian' adds noise to a sum, but with step='counted' "
+                f"{setup.scheme.name} divides by a number without noise; use step='expected'."
+            )
         if self.quantile is not None and self.clients is not None:
             return (
                 "The aggregator 'gaussian' cannot have both: 'quantile' needs the lengths of "
