@@ -222,3 +222,27 @@ def test_rounds_that_do_not_wait_for_a_process_that_sleeps(tmp_path) -> None:
     assert late["latencies"][3] >= limit > max(late["latencies"][:3])
     assert first["seconds"][0] < nap  # over as soon as three had answered
     assert max(first["latencies"][:3]) <= first["latencies"][3]
+
+
+def test_a_deployment_with_noise_tells_its_epsilon_and_stops_at_its_budget(tmp_path) -> None:
+    """Clients in processes of their own; a run of fifty rounds ends where epsilon is spent."""
+    pytest.importorskip("dp_accounting")
+    from fedcohort.report import write
+    from fedcohort.theory import price
+
+    nodes, folder, out = 3, tmp_path / "run", tmp_path / "out.json"
+    words, sizes = "gaussian:clip=1,noise=3,epsilon=2.5,seed=0", digits.task(nodes).sizes
+    costs = [price("binomial:m=2", sizes, t, 3.0, 1e-5).epsilon for t in range(1, 12)]
+    rounds = sum(cost <= 2.5 for cost in costs)
+    assert 1 < rounds < 11
+    with deployed(tmp_path / "deployment", nodes) as deployment:
+        config = {"clients": nodes, "scheme": "binomial:m=2", "folder": str(folder)}
+        run = deployment.run(DIGITS, **config, aggregator=words, rounds=50, out=str(out))
+        finished(deployment, run, out, 240)
+    (trace,) = fedcohort.Comparison.load(folder).traces
+    assert trace.rounds == rounds
+    assert trace.settings["privacy"]["epsilon"] == pytest.approx(costs[rounds - 1])
+    assert "budget is spent" in trace.settings["stopped"]
+    write(fedcohort.Comparison.load(folder), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "What the noise promises" in page

@@ -1,9 +1,11 @@
 """What a client has spent: booked before the answer is drawn, and never forgotten.
 
 Pure differential privacy adds up: answers with eps_1, eps_2, ... about the same data cost
-their sum, whatever the server does in between. The accountant keeps that sum on the disk
-and refuses to pass a ceiling. Two records per answer: ``book`` is written *before* anything
-is drawn, ``close`` after the answer has been stored. Whatever the moment of a crash:
+their sum, whatever the server does in between. Many small ones cost less where the promise may
+fail with a chance delta (`fedcohort.privacy.composition.answers_epsilon`). The accountant keeps
+all of it on the disk and refuses to pass a ceiling. Two records per
+answer: ``book`` is written *before* anything is drawn, ``close`` after the answer has been stored.
+Whatever the moment of a crash:
 
 * killed before ``book`` is on the disk: nothing was drawn;
 * killed between ``book`` and ``close``: the answer was drawn at most, and never sent, because
@@ -31,6 +33,7 @@ from pathlib import Path
 
 from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded
 from fedcohort.core.parameters import is_real
+from fedcohort.privacy.composition import answers_epsilon
 from fedcohort.privacy.journal import Journal
 from fedcohort.privacy.response import exact_epsilon
 
@@ -42,24 +45,26 @@ class Accountant:
     nobody. Hold the client's lock from `load` to the last call.
     """
 
-    def __init__(self, path: Path, ceiling: float) -> None:
+    def __init__(self, path: Path, ceiling: float, delta: float = 0.0) -> None:
         if not is_real(ceiling) or ceiling <= 0:
             raise BadParameter("ceiling", "Accountant", "a finite number above 0", ceiling)
-        self.ceiling = float(ceiling)
+        self.ceiling, self.delta = float(ceiling), float(delta)
         self._journal = Journal(path)
         self._spent = Fraction(0)
+        self._each: list[float] = []  # what every booking cost
         self._closed: dict[str, bool] = {}  # key -> was the answer stored and free to be sent?
         self.booked: dict[str, float] = {}
         """What was booked last for every question."""
 
     def load(self) -> None:
         """Read the file; do this under the lock, before any other call."""
-        self._spent, self._closed, self.booked = Fraction(0), {}, {}
+        self._spent, self._each, self._closed, self.booked = Fraction(0), [], {}, {}
         for record in self._journal.read():
             try:
                 key = str(record["key"])
                 if record["what"] == "book":
                     self._spent += Fraction(record["epsilon"])
+                    self._each.append(float(record["epsilon"]))
                     self.booked[key] = float(record["epsilon"])
                 self._closed[key] = record["what"] == "close"
             except (KeyError, ValueError) as error:
@@ -71,7 +76,14 @@ class Accountant:
     @property
     def spent(self) -> float:
         """The eps of all answers that may have left this client."""
-        return float(self._spent)
+        return self._together([])
+
+    def _together(self, more: list[float]) -> float:
+        """What was spent with more answers: the sum, exactly; less where a delta is agreed to."""
+        total = float(self._spent + sum((exact_epsilon(each) for each in more), Fraction(0)))
+        if self.delta == 0:
+            return total
+        return min(total, answers_epsilon([*self._each, *more], self.delta))
 
     def is_booked(self, key: str) -> bool:
         """Whether an answer to this question was ever paid for."""
@@ -89,7 +101,9 @@ class Accountant:
     def require(self, key: str, epsilon: float) -> None:
         """Return if one more answer can be paid for; refuse otherwise. Changes nothing."""
         is_open = self.is_booked(key) and not self.is_closed(key)  # paid, never sent
-        if not is_open and self._spent + exact_epsilon(epsilon) > exact_epsilon(self.ceiling):
+        if is_open or self._spent + exact_epsilon(epsilon) <= exact_epsilon(self.ceiling):
+            return
+        if self.delta == 0 or self._together([epsilon]) > self.ceiling:
             raise BudgetExceeded(spent=self.spent, asked=epsilon, allowed=self.ceiling)
 
     def book(self, key: str, epsilon: float, *, past: bool = False) -> None:
@@ -103,6 +117,7 @@ class Accountant:
             return
         self._journal.append({"what": "book", "key": key, "epsilon": repr(float(epsilon))})
         self._spent += exact_epsilon(epsilon)
+        self._each.append(float(epsilon))
         self._closed[key], self.booked[key] = False, float(epsilon)
 
     def close(self, key: str) -> None:

@@ -99,7 +99,7 @@ class PrivateSize:
         if fresh not in get_args(Fresh):
             raise BadParameter("fresh", "PrivateSize", f"one of {get_args(Fresh)}", fresh)
         self.fresh = fresh
-        self._folder = PrivateFolder(path, self.policy.budget, lost, patience)
+        self._folder = PrivateFolder(path, self.policy.budget, lost, patience, self.policy.delta)
 
     @property
     def spent(self) -> float:

@@ -144,9 +144,37 @@ def _connected(profile: Floats, losses: Floats, step: float) -> Any:
     return pmf.DensePLDPmf(step, lowest, masses, float(profile[-1]), True)
 
 
+def answers_epsilon(epsilons: Iterable[float], delta: float) -> float:
+    """What answers with these epsilons cost together: the sum, or less where delta allows it.
+
+    No mechanism tells more than one that answers a yes-or-no question truly with chance
+    e^eps / (1 + e^eps) (Kairouz, Oh, Viswanath 2015), so the composition of these is the price of
+    any answers, be they chosen one after another. With delta = 0 it is the sum.
+
+    >>> answers_epsilon([0.1] * 100, 0.0)
+    10.0
+    >>> round(answers_epsilon([0.1] * 100, 1e-6), 2)
+    5.15
+    """
+    spent = [float(each) for each in epsilons]
+    total = math.fsum(spent)
+    if delta <= 0 or len(spent) < 2:
+        return total
+    distributions = _library().pld.privacy_loss_distribution
+    step = max(min(spent) / 20, total / MOST_POINTS)
+    joined: Any = None
+    for each in sorted(set(spent)):
+        lie = 2.0 / (1.0 + math.exp(each))  # with so much chance the answer is a fair coin's
+        one = distributions.from_randomized_response(lie, 2, value_discretization_interval=step)
+        many = one.self_compose(spent.count(each))
+        joined = many if joined is None else joined.compose(many)
+    return min(total, max(0.0, float(joined.get_epsilon_for_delta(delta))))
+
+
 def _library() -> Any:
     try:
         import dp_accounting.pld.pld_pmf
+        import dp_accounting.pld.privacy_loss_distribution
         import dp_accounting.rdp
     except ImportError:
         raise MissingExtra("The price in privacy", "privacy") from None

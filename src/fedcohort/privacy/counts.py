@@ -81,7 +81,7 @@ class PrivateCounts:
         patience: float = 10.0,
     ) -> None:
         self.policy = ClientPolicy() if policy is None else policy
-        self._folder = PrivateFolder(path, self.policy.budget, lost, patience)
+        self._folder = PrivateFolder(path, self.policy.budget, lost, patience, self.policy.delta)
 
     @property
     def spent(self) -> float:

@@ -39,14 +39,18 @@ class PrivateFolder:
         anew and book again.
     patience
         Seconds to wait for another process that is answering from the same directory.
+    delta
+        With what chance the promise may fail, so that many answers cost less than their sum.
     """
 
-    def __init__(self, path: str | Path, ceiling: float, lost: Lost, patience: float) -> None:
+    def __init__(
+        self, path: str | Path, ceiling: float, lost: Lost, patience: float, delta: float = 0.0
+    ) -> None:
         if lost not in get_args(Lost):
             raise BadParameter("lost", "PrivateFolder", f"one of {get_args(Lost)}", lost)
         self.path, self.lost, self.patience = Path(path), lost, patience
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.accountant = Accountant(self.path / SPENT, ceiling)
+        self.accountant = Accountant(self.path / SPENT, ceiling, delta)
         self.memo = Memo(self.path / ANSWERS)
 
     @property

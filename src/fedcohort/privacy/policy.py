@@ -29,6 +29,9 @@ class ClientPolicy:
     ceiling
         The most that all private answers together may cost, of sizes and of counts alike; one
         answer of the largest eps by default.
+    delta
+        With what chance the promise may fail: 0, and epsilons add up; above it many small answers
+        cost less than their sum (the extra ``privacy`` composes them).
     thresholds
         The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
     mechanisms
@@ -61,6 +64,7 @@ class ClientPolicy:
     updates_in_plain: bool = False
     lowest_rate: float = 0.001
     folder: str | Path | Callable[[Any], str | Path] | None = None
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if self.fresh not in get_args(Fresh):
@@ -71,6 +75,8 @@ class ClientPolicy:
             if not (is_real(value) and value > 0) and not (name == "ceiling" and value is None):
                 raise BadParameter(name, "ClientPolicy", "a finite number above 0", value)
 
+        if not is_real(self.delta) or not 0 <= self.delta < 1:
+            raise BadParameter("delta", "ClientPolicy", "a number in [0, 1)", self.delta)
         if not is_real(self.lowest_rate) or not 0 <= self.lowest_rate <= 1:
             must = "a number in [0, 1]"
             raise BadParameter("lowest_rate", "ClientPolicy", must, self.lowest_rate)

@@ -17,6 +17,9 @@ app = ServerApp()
 def main(grid, context) -> None:
     config = context.run_config
     problem = task(config["clients"])
+    private = {}
+    if config["aggregator"]:  # noise on the sums needs weights as they were drawn
+        private = {"aggregator": config["aggregator"], "dropouts": "none", "quorum": 0.0}
     strategy = CohortStrategy(
         installed(config["scheme"]),  # a word of the run config is never a file
         clients=config["clients"],
@@ -27,6 +30,7 @@ def main(grid, context) -> None:
             first=config["first-limit"],
             train=config["train-limit"],
         ),
+        **private,
     )
 
     def evaluate(server_round, arrays):

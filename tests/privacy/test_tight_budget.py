@@ -1,0 +1,78 @@
+"""A client's budget with a delta: many small answers cost less than their sum."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fedcohort.core.errors import BadParameter, BudgetExceeded
+from fedcohort.privacy import ClientPolicy, PrivateCounts
+from fedcohort.privacy.accountant import Accountant
+from fedcohort.privacy.composition import answers_epsilon
+
+pytest.importorskip("dp_accounting")
+
+
+def exact(epsilons, delta):
+    """The least epsilon of yes-or-no answers, over all their outcomes."""
+    pairs = []
+    for signs in product((1, -1), repeat=len(epsilons)):
+        chances = [1.0, 1.0]
+        for sign, each in zip(signs, epsilons, strict=True):
+            true = math.exp(each) / (1 + math.exp(each))
+            chances = [chances[0] * (true if sign > 0 else 1 - true),
+                       chances[1] * (1 - true if sign > 0 else true)]  # fmt: skip
+        pairs.append(chances)
+    p, q = np.array(pairs).T
+    low, high = 0.0, sum(epsilons)
+    for _ in range(60):
+        middle = (low + high) / 2
+        told = np.maximum(0.0, p - math.exp(middle) * q).sum()
+        low, high = (middle, high) if told > delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("epsilons", [[0.5] * 6, [1.0, 0.2, 0.2, 0.7], [0.1] * 10])
+@pytest.mark.parametrize("delta", [1e-2, 1e-4])
+def test_the_composition_is_that_of_all_outcomes(epsilons, delta):
+    found, wanted = answers_epsilon(epsilons, delta), exact(epsilons, delta)
+    assert wanted - 1e-9 <= found <= wanted + 0.06 * len(epsilons) * min(epsilons) + 1e-9
+    assert found <= sum(epsilons)
+
+
+def test_without_a_delta_epsilons_add_up():
+    assert answers_epsilon([0.1] * 30, 0.0) == pytest.approx(3.0)
+
+
+def test_a_ceiling_is_reached_later_with_a_delta(tmp_path):
+    def answered(delta, name):
+        accountant = Accountant(tmp_path / name, ceiling=3.0, delta=delta)
+        accountant.load()
+        for number in range(500):
+            try:
+                accountant.book(f"question {number}", 0.1)
+            except BudgetExceeded:
+                return number
+            accountant.close(f"question {number}")
+        return 500
+
+    assert answered(0.0, "plain") == 30
+    more = answered(1e-6, "tight")
+    assert 35 < more < 60
+    assert answers_epsilon([0.1] * more, 1e-6) <= 3.0 < answers_epsilon([0.1] * (more + 1), 1e-6)
+    again = Accountant(tmp_path / "tight", ceiling=3.0, delta=1e-6)
+    again.load()
+    assert again.spent == pytest.approx(answers_epsilon([0.1] * more, 1e-6))
+
+
+def test_a_policy_has_it(tmp_path):
+    policy = ClientPolicy(largest_epsilon=0.1, ceiling=1.0, delta=1e-6)
+    client = PrivateCounts(tmp_path, policy)
+    for number in range(10):
+        client.answer(np.array([3, 4]), f"question {number}", 0.1, 2)
+    assert client.spent <= 1.0
+    with pytest.raises(BadParameter, match="delta"):
+        ClientPolicy(delta=1.0)
