@@ -15,10 +15,12 @@ from fedcohort.core import Shares
 from fedcohort.core.participation import Participation
 from fedcohort.designs import (
     Bernoulli,
+    ConditionalPoisson,
     Cube,
     Everyone,
     Pivotal,
     Rows,
+    Sampford,
     Simple,
     Stratified,
     Systematic,
@@ -47,6 +49,8 @@ DESIGNS = {
     "pivotal, one is sure": Pivotal.proportional(
         Shares.of(np.array([5, 1, 2, 1])), 2, np.arange(4)
     ),
+    "sampford": Sampford.proportional(FOUR, 2),
+    "conditional Poisson": ConditionalPoisson.proportional(FOUR, 2),
     "systematic": Systematic.proportional(FOUR, 2, np.arange(4)),
     "cube": Cube.proportional(FOUR, 2, np.array([[1.0], [-1.0], [0.5], [-0.5]])),
     "strata": Stratified(
@@ -138,12 +142,14 @@ def unmatched(design, client):
 
 
 @pytest.mark.parametrize("sizes", [[1, 2, 3, 4], [3, 1, 4, 1, 5], [2, 2, 1, 3, 3, 1]])
-def test_of_pivotal_cohorts_one_swap_makes_those_without_a_client(sizes):
+def test_of_pivotal_and_sampford_cohorts_one_swap_makes_those_without_a_client(sizes):
     """Exactly, by a flow of whole numbers; of systematic ones it does not (the planted defect)."""
     shares, m = Shares.of(np.array(sizes)), len(sizes) // 2
+    sampford = Sampford.proportional(shares, m)
     for order in (np.arange(len(sizes)), np.arange(len(sizes))[::-1]):
         along = Pivotal.proportional(shares, m, order)
         assert [unmatched(along, client) for client in along.open] == [0] * len(along.open)
+    assert [unmatched(sampford, client) for client in sampford.open] == [0] * len(sampford.open)
     steps = Systematic.proportional(shares, m, np.arange(len(sizes)))
     assert max(unmatched(steps, client) for client in steps.open) > 0.1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class ConditionalPoisson(ListSequential):
     >>> design.inclusion().round(6), design.second_moments
     (array([0.6, 0.6, 0.8]), 'exact')
     """
+
+    swaps: ClassVar[bool] = True
 
     @classmethod
     def ways_for(cls, parts: Ints, whole: int, k: int) -> Ways:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class Sampford(ListSequential):
     >>> [str(10 * part / design.whole) for part in design.parts]
     ['6.0', '6.0', '8.0']
     """
+
+    swaps: ClassVar[bool] = True
 
     @classmethod
     def ways_for(cls, parts: Ints, whole: int, k: int) -> Ways:
