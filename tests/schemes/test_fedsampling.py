@@ -26,7 +26,7 @@ from fedcohort.core.streams import stream
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import SizeReport, estimate_total, standard_error
 from fedcohort.schemes import schemes
-from fedcohort.schemes.fedsampling import NO_ANSWER, FedSampling
+from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling
 from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
 from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
@@ -443,7 +443,7 @@ def test_a_disclosure_is_one_line() -> None:
 
 
 def test_the_ledger_adds_up_per_purpose() -> None:
-    ledger, signal = Ledger(), next(iter(FedSampling.asks))
+    ledger, signal = Ledger(), PRIVATE_SIZE
     for round, epsilon in enumerate((3.0, 0.5)):
         ask = Ask(signal, np.arange(4), {"epsilon": epsilon})
         ledger.asked(round, ask, np.zeros(4))
