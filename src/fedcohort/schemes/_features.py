@@ -7,7 +7,7 @@
 ``"public-labels"``  the same of the part of its data that is public anyway
 ``"updates"``        a sketch of the update that it sent when it was last chosen
 ``"sizes"``          its importance; nobody is asked
-any other word       the quantity of that name: a number of each client, or several
+any other word       the number of that name that each client has
 ===================  ==============================================================
 
 A subclass that has another ``signal`` is asked for that. A client of which nothing is known stands
@@ -109,12 +109,12 @@ SHARED = ("labels", "public-labels")
 
 @cache  # of one name there is one signal, so that it can be told from others
 def fact(name: str) -> Signal:
-    """A quantity of the clients of that name, as it is.
+    """A number of each client, by its name.
 
     >>> fact("region")
     <signal region>
     """
-    return Signal(name, f"its {name}", lambda client: getattr(client, name), needs={name})
+    return Signal(name, f"its {name}", lambda client: getattr(client, name), needs={name}, shape=())
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Balanced(Featured):
     by
         What is balanced: ``"labels"``, class shares, asked once (``"public-labels"``: of the public
         part of their data); ``"updates"``, a sketch of those sent last (a client not seen yet is
-        at the mean); ``"sizes"``; or any quantity of clients by name, such as ``region``.
+        at the mean); ``"sizes"``; or any number of each client by name, such as ``height``.
     epsilon
         Privacy loss of one sample by its labels; None: no noise.
     classes
