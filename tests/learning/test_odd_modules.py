@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedcohort import Problem, compare, simulate
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, LearningTask, LocalWork, TorchModel
 
 RNG = np.random.default_rng(0)
@@ -337,3 +337,30 @@ def test_a_problem_takes_a_model(tmp_path: Any) -> None:
         Problem("digits", model=net).task()  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="'model_options' of Problem go with"):
         Problem("digits", model=TorchModel(net), model_options={"depth": 2}).task()
+
+
+# A model in a file of one's own
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("class Net(nn.Module): ...", r"found none: a torch module is returned by .*module\(\)"),
+        (
+            "@dataclass(frozen=True, eq=False)\nclass Mine(Network):\n    name = 'mine'\n"
+            "    depth: int = 2\n    def module(self): return nn.Linear(64, 10)",
+            "The field 'depth' of the model 'mine' is no setting: .* kw_only=True",
+        ),
+    ],
+)
+def test_a_file_without_a_model_or_a_setting(tmp_path: Any, source: str, words: str) -> None:
+    file = tmp_path / f"mine_{len(source)}.py"  # modules of one name are refused
+    head = "from dataclasses import dataclass\nfrom torch import nn\n"
+    file.write_text(f"{head}from fedcohort.learning import Network\n{source}\n")
+    with pytest.raises(BadInput, match=words):
+        Problem("digits", "iid:n=5", model=f"{file}:depth=3").task()
+
+
+def test_ranges_of_functions_are_those_they_declare() -> None:
+    with pytest.raises(BadParameter, match="'words' parameter of reuters must be an int of at lea"):
+        Problem("reuters:words=0").task()

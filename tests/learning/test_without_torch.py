@@ -38,7 +38,7 @@ def test_the_base_install_runs() -> None:
     python(HIDE + RUN)
 
 
-@pytest.mark.parametrize("name", ["TorchModel", "TorchLoop", "TorchCohort", "Network"])
+@pytest.mark.parametrize("name", ["TorchModel", "TorchLoop", "TorchCohort", "Network", "Images"])
 def test_the_extra_is_named(name: str) -> None:
     code = f"""
 from fedcohort.core.errors import MissingExtra

@@ -94,6 +94,8 @@ class Kind(Mapping[str, Any], Generic[T]):
         its keyword-only parameters, or fields.
     derive
         What `base` is called where people import it from.
+    remedy
+        What to write, where a file defines none.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class Kind(Mapping[str, Any], Generic[T]):
     given: tuple[str, ...] = ()
     make: str = ""
     derive: str = ""
+    remedy: str = ""
 
     @property
     def group(self) -> str:
@@ -160,6 +163,11 @@ class Kind(Mapping[str, Any], Generic[T]):
             return part.build(**settings)  # type: ignore[no-any-return]
         name = self.name_of(part)
         for key in settings:
+            if key in getattr(part, "__dataclass_fields__", ()) and key not in declared:
+                raise BadInput(
+                    f"The field '{key}' of the {self.name} '{name}' is no setting: a field that "
+                    "is keyword-only is, @dataclass(frozen=True, kw_only=True)."
+                )
             if key not in declared:
                 raise UnknownName(f"setting of the {self.name} '{name}'", key, declared)
         for key, setting in declared.items():
@@ -169,6 +177,9 @@ class Kind(Mapping[str, Any], Generic[T]):
                 )
             if isinstance(settings.get(key), list | np.ndarray):
                 settings[key] = tuple(np.asarray(settings[key]).tolist())
+            constraint = None if isinstance(setting.constraint, PartOf) else setting.constraint
+            if constraint and key in settings and not constraint.accepts(settings[key]):
+                raise BadParameter(key, name, str(constraint), settings[key])
         ranged = {key: each.default for key, each in declared.items() if each.constraint}
         function = getattr(part, self.make) if self.make else part
         return Prepared(name, {**ranged, **settings}, function)  # type: ignore[return-value]
@@ -361,7 +372,10 @@ class Kind(Mapping[str, Any], Generic[T]):
             if self.base is not None:
                 must = f"exactly one {self.base.__name__} with a `name`"
             names = ", ".join(getattr(part, "__name__", name) for name, part in found.items())
-            raise BadInput(f"The file '{path}' must define {must}; found {names or 'none'}.")
+            remedy = f": {self.remedy}" if self.remedy and not found else ""
+            raise BadInput(
+                f"The file '{path}' must define {must}; found {names or 'none'}{remedy}."
+            )
         ((name, part),) = found.items()
         if not known and name in self:
             raise BadInput(

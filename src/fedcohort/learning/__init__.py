@@ -17,6 +17,8 @@ from fedcohort.learning.trainers import Batched, PlainLoop
 from fedcohort.learning.work import LocalWork
 
 if TYPE_CHECKING:
+    from fedcohort.learning.models._images import Images
+    from fedcohort.learning.models._tokens import Tokens
     from fedcohort.learning.network import Network
     from fedcohort.learning.torch_model import TorchModel
     from fedcohort.learning.trainers.torch_cohort import TorchCohort
@@ -29,6 +31,7 @@ __all__ = [
     "Computation",
     "Dense",
     "Evaluation",
+    "Images",
     "LearningTask",
     "LocalWork",
     "Model",
@@ -37,6 +40,7 @@ __all__ = [
     "Quadratic",
     "Softmax",
     "Task",
+    "Tokens",
     "TorchCohort",
     "TorchLoop",
     "TorchModel",
@@ -45,7 +49,9 @@ __all__ = [
 ]
 
 _OF_TORCH = {
+    "Images": "models._images",
     "Network": "network",
+    "Tokens": "models._tokens",
     "TorchCohort": "trainers.torch_cohort",
     "TorchLoop": "trainers.torch_loop",
     "TorchModel": "torch_model",

@@ -9,4 +9,10 @@ from fedcohort.core.registry import Kind
 from fedcohort.learning.model import Model
 
 _GIVEN = ("importance", "test_clients", "unit")
-MODELS: Kind[Any] = Kind("model", __name__, Model, given=_GIVEN, make="from_partition")
+_REMEDY = (
+    "a torch module is returned by the method module() of a class that derives from "
+    "fedcohort.learning.Network, see docs/models.md"
+)
+MODELS: Kind[Any] = Kind(
+    "model", __name__, Model, given=_GIVEN, make="from_partition", remedy=_REMEDY
+)
