@@ -203,6 +203,7 @@ def test_every_device_model_reads_back(name: str) -> None:
         ("0,1,1,1\n2,1,1,1\n", "from 0 to 1"),
         ("0,1,1,1\n1,0,1,1\n", "above 0"),
         ("0,1,1,1\n1,inf,1,1\n", "above 0"),
+        ("client,seconds,upload,down\n0,1,1,1\n1,1,1,1\n", "the header must name the columns"),
     ],
 )
 def test_a_bad_table_is_one_sentence(tmp_path, text: str, said: str) -> None:
@@ -210,6 +211,14 @@ def test_a_bad_table_is_one_sentence(tmp_path, text: str, said: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=said):
         simulate(quadratic(), "full", rounds=1, devices=Table(path=str(path)))
+
+
+def test_a_header_says_which_column_is_which(tmp_path, two: Table) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("up,down,client,seconds\n3,6,0,1\n12,12,1,0.1\n", encoding="utf-8")
+    other = Table(path=str(path))
+    for mine, theirs in zip(other.of(2, 0), two.of(2, 0), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_a_table_that_is_not_there() -> None:

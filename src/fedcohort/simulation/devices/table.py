@@ -21,7 +21,7 @@ class Table(DeviceModel):
     """The devices of a file: CSV with the columns client, seconds, down and up.
 
     One line per client, by its position from 0; seconds per sample, bytes a second down and up.
-    A header line is recognised.
+    With a header line of these names the columns may stand in any order.
 
     Parameters
     ----------
@@ -34,19 +34,20 @@ class Table(DeviceModel):
     name: ClassVar[str] = "table"
 
     def speeds(self, n: int, rng: np.random.Generator) -> Speeds:
-        rows = np.full((n, 3), np.nan)
+        rows, order = np.full((n, 3), np.nan), [0, 1, 2, 3]
         for line, cells in _lines(Path(self.path)):
             where = f"'{self.path}', line {line}"
             if len(cells) != 4:
                 raise BadInput(f"{where}: must have the columns {COLUMNS}; got {len(cells)}.")
-            client, *numbers = (_number(cell) for cell in cells)
-            if math.isnan(client) and line == 1:
-                continue  # a header
+            if line == 1 and all(math.isnan(_number(cell)) for cell in cells):
+                order = _order([cell.strip().lower() for cell in cells], where)
+                continue
+            client, *numbers = (_number(cells[place]) for place in order)
             if not (client.is_integer() and 0 <= client < n) or not math.isnan(
                 rows[int(client), 0]
             ):
                 must = f"a client is a position from 0 to {n - 1}, each once"
-                raise BadInput(f"{where}: {must}; got {cells[0][:40]!r}.")
+                raise BadInput(f"{where}: {must}; got {cells[order[0]][:40]!r}.")
             if not all(0 < number < math.inf for number in numbers):
                 raise BadInput(f"{where}: seconds, down and up must be numbers above 0.")
             rows[int(client)] = numbers
@@ -68,6 +69,15 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
         raise DataNotFound(f"There is no file '{path}'.") from None
     except (UnicodeDecodeError, csv.Error):
         raise BadInput(f"'{path}' must be a text file (UTF-8, CSV); it is not.") from None
+
+
+def _order(header: list[str], where: str) -> list[int]:
+    """Where the columns stand, as the header names them."""
+    names = COLUMNS.split(",")
+    if sorted(header) != sorted(names):
+        said = ",".join(header)[:80]
+        raise BadInput(f"{where}: the header must name the columns {COLUMNS}; got {said!r}.")
+    return [header.index(name) for name in names]
 
 
 def _number(text: str) -> float:
