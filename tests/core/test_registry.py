@@ -403,6 +403,8 @@ def test_a_file_of_a_package_holds_the_part_of_its_name(
 def test_a_broken_part_is_left_out_of_every_kind(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    sound = sorted(AVAILABILITIES.all())
+    assert "always" in sound
     (tmp_path / "broken_part.py").write_text("import no_such_module_at_all\n")
     package = importlib.import_module(AVAILABILITIES.package)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
@@ -410,7 +412,7 @@ def test_a_broken_part_is_left_out_of_every_kind(
     try:
         with pytest.warns(FedcohortWarning, match="ModuleNotFoundError in line 1.*It is left out"):
             found = AVAILABILITIES.all()
-        assert sorted(found) == ["always", "cyclic", "devices", "random"]
+        assert sorted(found) == sound
         with pytest.raises(BadInput, match=r"broken_part\.py' cannot be loaded"):
             availability("broken-part")
     finally:
