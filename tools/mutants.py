@@ -17,18 +17,20 @@ import argparse
 import ast
 import compileall
 import hashlib
+import itertools
 import json
+import math
 import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -46,6 +48,8 @@ ENOUGH = 60.0
 """Seconds of tests, as they were without a mutant, that a mutant must survive."""
 LIMIT = 5.0
 """Times as long a test may take before it counts as one that does not end, and half a minute."""
+ASLEEP = 20.0
+"""Limits are of processor time, as others may use the machine; by the clock so many times that."""
 
 COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 REACHED = {ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"}
@@ -163,17 +167,21 @@ class _Places(ast.NodeVisitor):
             self.add(start, end, repr(node.value * 2 or 1.0), node.lineno)
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
-    """All changes of a file that leave it readable."""
+def mutants(path: Path) -> list[Mutant]:
+    """All changes of a file."""
     source = (ROOT / path).read_text(encoding="utf-8")
     places = _Places(path.as_posix(), source)
     places.visit(ast.parse(source))
-    for mutant in places.found:
-        try:
-            ast.parse(changed(mutant))
-        except SyntaxError:
-            continue
-        yield mutant
+    return places.found
+
+
+def readable(mutant: Mutant) -> bool:
+    """Whether a change leaves its file readable."""
+    try:
+        ast.parse(changed(mutant))
+    except SyntaxError:
+        return False
+    return True
 
 
 def changed(mutant: Mutant) -> str:
@@ -273,21 +281,23 @@ def failing(tests: list[str], copy: Path, limit: float) -> str:
     """The first test that fails, or "" if none does."""
     here = [str(copy / t.removeprefix("src/")) if t.startswith("src/") else t for t in tests]
     told = copy.with_suffix(".txt")
-    process = FORKS.Process(target=_tested, args=([*PYTEST[3:], "-x", *here], copy, told))
+    process = FORKS.Process(target=_tested, args=([*PYTEST[3:], "-x", *here], copy, told, limit))
     process.start()
-    process.join(limit)
+    process.join(ASLEEP * limit)
     if process.is_alive():
         os.killpg(process.pid or 0, signal.SIGKILL)  # and whatever the tests have started
         process.join()
         return "did not end"
     if process.exitcode == 0:
         return ""
+    if process.exitcode == -signal.SIGXCPU:
+        return "did not end"
     lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
     found = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return found[0][:160] if found else f"exit code {process.exitcode}"
 
 
-def _tested(arguments: list[str], copy: Path, told: Path) -> None:
+def _tested(arguments: list[str], copy: Path, told: Path, limit: float) -> None:
     """Run tests with the copy of the source, in a process that has loaded all that never changes.
 
     Most mutants die in the first second of the tests; loading takes longer than that.
@@ -295,6 +305,7 @@ def _tested(arguments: list[str], copy: Path, told: Path) -> None:
     import pytest
 
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), resource.RLIM_INFINITY))
     os.chdir(ROOT)
     with told.open("w") as file:
         os.dup2(file.fileno(), 1)
@@ -322,7 +333,8 @@ def main() -> None:
     files = sorted(f for p in PACKAGES for f in (ROOT / SOURCE / p).rglob("*.py"))
     chosen = [f.relative_to(ROOT) for f in files if words.only in f.as_posix()]
     every = [mutant for path in chosen for mutant in mutants(path)]
-    sample = random.Random(words.seed).sample(every, min(words.count, len(every)))
+    random.Random(words.seed).shuffle(every)
+    sample = list(itertools.islice(filter(readable, every), words.count))
     words.out.parent.mkdir(parents=True, exist_ok=True)
     words.out.touch()
     reached = Map.made(words.out.with_name("mutants-map.json"), words.tests)

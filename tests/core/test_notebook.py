@@ -126,3 +126,10 @@ def test_a_law_of_nobody_and_an_empty_cohort_are_shown():
     empty = fedcohort.Cohort.empty()
     assert repr(empty) == "<Cohort of 0 clients, weights {}>"
     Balanced(empty._repr_html_())
+
+
+@pytest.mark.parametrize(("share", "width"), [(0.25, "50"), (-1.0, "0"), (3.0, "200")])
+def test_a_bar_is_filled_to_its_share(share: float, width: str) -> None:
+    assert f'<rect width="{width}.0" height="10" rx="4" fill="#4a7fb5"' in notebook.progress(
+        share, "so far"
+    )

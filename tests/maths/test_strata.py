@@ -264,6 +264,8 @@ def test_strata_with_the_same_centre_are_one():
     assert same_partition(labels, np.array([0, 1, 0, 2]))
     np.testing.assert_array_equal(centres[labels][:, 0], [7.0, 1.0, 7.0, 9.0])
     assert join_copies(np.array([0, 1]), np.zeros((2, 3)))[0].tolist() == [0, 0]
+    small = 1e-6 * np.array([[7.0], [1.0], [9.0]])  # alike or not whatever the unit
+    assert len(join_copies(np.arange(3), small)[1]) == 3
 
 
 def test_merging_ignores_empty_strata():

@@ -419,6 +419,8 @@ def test_clipping_from_a_rate() -> None:
     guess = clipping_from_rate(estimate, 0.1, 100.0)
     assert (guess.bias, guess.clipped) == (clipping(sizes, report).bias, 100)
     assert guess.total == estimate.total + 10_000
+    assert clipping_from_rate(estimate, 0.1, 0.0).bias == 0  # the least that can be
+    assert clipping_from_rate(estimate, 0.1, 0.5).bias == pytest.approx(-50)
     for rate, excess in ((-0.1, 1.0), (1.1, 1.0), (0.1, -1.0), (math.nan, 1.0), (0.1, math.nan)):
         with pytest.raises(BadParameter):
             clipping_from_rate(estimate, rate, excess)

@@ -75,6 +75,14 @@ def test_a_number_outside_the_range_is_rejected() -> None:
     assert gate.content("a", {"size": np.array(-1)}) is Fault.OUT_OF_RANGE
 
 
+@pytest.mark.parametrize("row", [[0, 2], [0, 0], [2, 2]])
+def test_the_ends_of_a_range_belong_to_it(row: list[int]) -> None:
+    form = Form({"size": (2,)}, lowest=0, highest=2)
+    assert form.fault({"size": np.array(row)}) is None
+    for beyond in ([-1, 1], [1, 3]):
+        assert form.fault({"size": np.array(beyond)}) is Fault.OUT_OF_RANGE
+
+
 def test_of_two_answers_the_first_good_one_counts() -> None:
     gate = opened()
     assert gate.check(report()) is None
