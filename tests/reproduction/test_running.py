@@ -8,15 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Problem
 from fedcohort import data as data_sets
+from fedcohort.core import Cohort, Scheme
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.recipes import (
     Alike,
@@ -28,6 +29,7 @@ from fedcohort.recipes import (
     Computed,
     Curves,
     Drawn,
+    Every,
     Exact,
     Judged,
     Recipe,
@@ -385,3 +387,48 @@ def test_an_undecided_claim_says_so(tmp_path: Path) -> None:
     assert isinstance(judged.results, Results)
     facts = judged.as_dict()
     assert facts["claims"][0]["remedy"] == "too few seeds to know their spread: run at least 3"
+
+
+@dataclass(frozen=True)
+class Wild(Scheme):
+    """Everybody, with weights beyond all numbers on divisions but the first, or everywhere."""
+
+    name: ClassVar[str] = "wild"
+    everywhere: ClassVar[bool] = False
+
+    def select(self, state: Any, federation: Any, context: Any, rng: Any) -> Any:
+        first = federation.sizes[0] == FIRST_SIZE and not self.everywhere
+        weight = 1.0 if first or context.round < 1 else 1e300
+        return Cohort.of(range(len(federation)), federation.importance * weight)
+        yield
+
+
+class Wilder(Wild):
+    everywhere = True
+
+
+FIRST_SIZE = 0
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Wild, "wild diverged in 2 runs"),
+                                            (Wilder, "Every run of 'wild' diverged.")])  # fmt: skip
+def test_a_run_that_diverges_decides_nothing_and_ends_nothing(
+    kind: type[Wild], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem("digits", "dirichlet-per-class:n=6,alpha=0.5")
+    monkeypatch.setattr(sys.modules[__name__], "FIRST_SIZE", int(problem.task().sizes[0]))
+    arms = {"md": "md:m=2", "uniform": "uniform:m=2", "wild": kind()}
+    cell = replace(CELL, problem=problem, arms=arms)
+    claims = (
+        CLAIM,
+        Claim("wild is as good", "1", Alike("accuracy", "wild", "md", within=1.0)),
+        Claim("both", "1", Every(CLAIM.judge, Alike("accuracy", "wild", "md", within=1.0))),
+    )
+    scales = {"quick": Scale(partitions=3, rounds=3, changed="3 rounds instead of 4.")}
+    judged = ran(replace(TINY, cells=(cell,), scales=scales, claims=claims), tmp_path)
+    assert [each.units for each in judged.findings[:1]] == [3]
+    assert judged.findings[0].verdict == "reproduced"
+    for found in judged.findings[1:]:
+        assert found.verdict == "undecided"
+        assert said in f"{found.found} {found.remedy}"
+    assert all(place.stat().st_size for place in judged.write(tmp_path))

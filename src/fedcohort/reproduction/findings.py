@@ -37,6 +37,8 @@ class Finding:
     """So many units would decide; None where it is decided, or no number would."""
     too_short: str = ""
     """Which arms never reached what the measure waits for, where that leaves it open."""
+    diverged: str = ""
+    """Which arms have runs that left the finite numbers: those that are left prove nothing."""
     missed: bool = False
     """Open is only whether it is partly seen: the bound itself is clearly not reached."""
 
@@ -50,6 +52,8 @@ class Finding:
 
     @property
     def _decides(self) -> str:
+        if self.diverged:
+            return f"smaller steps would decide: {self.diverged}"
         if self.too_short:
             return f"more rounds would decide: {self.too_short}"
         if self.units < FEWEST:
@@ -160,6 +164,15 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
     Such a run counts for fewer rounds than it would have taken. In an arm with a positive weight
     that hides an effect, in one with a negative weight it makes one up; weight 0: it may do both.
     """
+    lost = [
+        f"{name} diverged in {each.lost} run{'s' * (each.lost > 1)}"
+        for name, each in arms.items()
+        if each.lost
+    ]
+    if lost:
+        return replace(
+            found, verdict=UNDECIDED, needed=None, missed=False, diverged=", ".join(lost)
+        )
     unsafe = []
     for (name, values), weight in zip(arms.items(), weights, strict=True):
         hides, makes_up = found.verdict != REPRODUCED, found.verdict in (REPRODUCED, PARTLY)

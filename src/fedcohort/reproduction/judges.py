@@ -217,6 +217,7 @@ class Every(Judge):
         fewest = min(found, key=lambda each: each.units)
         shown = [text for each in found if (text := each.found)]
         short = ", ".join(dict.fromkeys(each.too_short for each in open_ if each.too_short))
+        lost = ", ".join(dict.fromkeys(each.diverged for each in open_ if each.diverged))
         return Finding(
             verdict,
             "; ".join(shown),
@@ -224,6 +225,7 @@ class Every(Judge):
             unit=fewest.unit,
             needed=need,
             too_short=short if verdict == UNDECIDED else "",
+            diverged=lost if verdict == UNDECIDED else "",
             missed=missed and verdict == UNDECIDED,
         )
 

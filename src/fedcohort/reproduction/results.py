@@ -38,6 +38,8 @@ class Values:
     unit: str
     never: int = 0
     """Runs that did not reach what the measure waits for: their numbers are lower bounds."""
+    lost: int = 0
+    """Runs that diverged, and are not among these."""
 
     def paired(self, other: Values) -> tuple[Floats, Floats]:
         """The values of both in the units that both have."""
@@ -71,6 +73,8 @@ class Results:
     """By seed."""
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By cell: which settings were chosen on validation data, in plain values."""
+    lost: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By cell and arm: how many runs diverged."""
 
     def arms(self, cell: str | None = None) -> tuple[str, ...]:
         """The labels of a cell, in order."""
@@ -98,6 +102,8 @@ class Results:
             for trace in comparison.of(label)
         }
         if not found:
+            if (cell or next(iter(self.runs)), label) in self.lost:
+                raise NotRun(f"Every run of '{label}' diverged.")
             raise UnknownName("arm", label, self.arms(cell))
         return found
 
@@ -109,14 +115,17 @@ class Results:
         traces = self.traces(of)
         found = {key: how(trace) for key, trace in traces.items()}
         missed = sum(never(which, traces[key], value) for key, value in found.items())
+        cell, label = (next(iter(self.runs)), of) if isinstance(of, str) else of
+        lost = self.lost.get((cell, label), 0)
         partitions = sorted({partition for partition, _ in found})
-        if len(partitions) == 1:
-            return Values({seed: value for (_, seed), value in found.items()}, "seed", missed)
+        if len(partitions) == 1 and not (lost and self.scale.partitions > 1):
+            seeds = {seed: value for (_, seed), value in found.items()}
+            return Values(seeds, "seed", missed, lost)
         means = {
             p: float(np.mean([value for (at, _), value in found.items() if at == p]))
             for p in partitions
         }
-        return Values(means, "partition", missed)
+        return Values(means, "partition", missed, lost)
 
     def _samples(self, name: Of) -> Values:
         rows: list[float] = []

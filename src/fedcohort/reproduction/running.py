@@ -17,7 +17,7 @@ import joblib
 import numpy as np
 
 from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, Diverged
 from fedcohort.core.files import file_name
 from fedcohort.core.fingerprint import source_digest
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
@@ -25,10 +25,13 @@ from fedcohort.reproduction.results import Results
 from fedcohort.reproduction.tuned import Choice, choose
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
+from fedcohort.simulation.workers import Unit
 
 KIND = "computed"
 Tell = Callable[[str], None]
 """Hears in words how far it is."""
+Diverging = dict[tuple[str, str], set[Unit]]
+"""By cell and arm: runs that left the finite numbers."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,6 +72,7 @@ class Run:
         """All runs and numbers, computed or found in the folder."""
         cells = self.recipe.cells_at(self.scale)
         chosen: dict[str, Choice] = {}
+        lost: Diverging = {}
         runs: dict[str, tuple[Comparison, ...]] = {}
         with reading_once():
             for number, cell in enumerate(cells, 1):
@@ -76,10 +80,11 @@ class Run:
                 of = f", {many} partitions" if many > 1 else ""
                 self.tell(f"cell {number} of {len(cells)}: {cell.name}{of}")
                 chosen[cell.name] = self._tuned(cell)
-                runs[cell.name] = self._cell(cell, chosen[cell.name])
+                runs[cell.name] = self._cell(cell, chosen[cell.name], lost)
         tuned = {name: choice.facts for name, choice in chosen.items() if choice.facts}
         computed = self._computed()
-        return Results(self.recipe, self.scale, self.scale_name, runs, computed, tuned)
+        counts = {arm: len(units) for arm, units in lost.items()}
+        return Results(self.recipe, self.scale, self.scale_name, runs, computed, tuned, counts)
 
     @property
     def seeds(self) -> range:
@@ -96,12 +101,12 @@ class Run:
         how = {"jobs": self.jobs, "ray": self.ray, "settings": {"recipe": self.recipe.name}}
         return choose(cell, arms, place, **how)
 
-    def _cell(self, cell: Cell, choice: Choice) -> tuple[Comparison, ...]:
+    def _cell(self, cell: Cell, choice: Choice, lost: Diverging) -> tuple[Comparison, ...]:
         """The runs of a cell: one comparison, or one per partition where arms depend on it."""
         place = self.folder / "runs" / file_name(cell.name)
         if not callable(cell.arms):
             arms, many = cell.arms, self.scale.partitions
-            return (self._compare(cell, cell.problem, arms, choice, place, partitions=many),)
+            return (self._compare(cell, cell.problem, arms, choice, place, lost, partitions=many),)
         first = cell.problem.partition_seed
         problems = [
             replace(cell.problem, partition_seed=seed)
@@ -112,15 +117,26 @@ class Run:
         for last in self.seeds:  # one seed on all of them, then the next
             found = [
                 self._compare(cell, problem, arms, choice,
-                              place / f"partition-{problem.partition_seed}",
+                              place / f"partition-{problem.partition_seed}", lost,
                               seeds=range(self.seed, last + 1))
                 for problem, arms in zip(problems, depending, strict=True)
             ]  # fmt: skip
         return tuple(found)
 
     def _compare(
-        self, cell: Cell, problem: Problem, arms: Arms, choice: Choice, place: Path, **over: Any
+        self,
+        cell: Cell,
+        problem: Problem,
+        arms: Arms,
+        choice: Choice,
+        place: Path,
+        lost: Diverging,
+        **over: Any,
     ) -> Comparison:
+        def hear(unit: Unit, error: Diverged) -> None:
+            lost.setdefault((cell.name, unit.label), set()).add(unit)
+            self.tell(f"{unit.label}, partition {unit.partition}, seed {unit.seed}: {error}")
+
         done = compare(
             problem,
             choice.arms(arms, cell.options),
@@ -130,6 +146,7 @@ class Run:
             ray=self.ray,
             work=cell.work,
             settings={"recipe": self.recipe.name},
+            diverged=hear,
             **{"seeds": self.seeds, **over},
             **choice.options(cell.options),
         )
