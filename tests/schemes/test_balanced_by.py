@@ -69,7 +69,7 @@ def test_the_public_part_of_the_labels_is_asked_once(task: Softmax) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["balanced:local=true,m=2", "balanced:by=height,m=2"])
+@pytest.mark.parametrize("words", ["balanced:by=height,m=2"])
 def test_all_checks_pass(words: str) -> None:
     assert all(each.passed for each in check_scheme(words))
 

@@ -35,6 +35,7 @@ from fedcohort.core import (
     Conversation,
     Federation,
     Maybe,
+    OneOf,
     Real,
     Replies,
     Scheme,
@@ -118,19 +119,14 @@ def fact(name: str) -> Signal:
 
 
 @dataclass(frozen=True)
-class Known:
+class Known(OneOf):
     """One of a few words, or the name of a quantity."""
-
-    words: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(repr, self.words))}, or the name of a quantity of clients"
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, str) and (value in self.words or value.isidentifier())
-
-    def parse(self, text: str) -> object:
-        return text
 
     def bad_examples(self) -> Sequence[object]:
         return ["", "two words", 3, None]
