@@ -286,7 +286,7 @@ def test_parts_of_the_server_may_be_named_and_a_folder_is_the_same_either_way(
 ) -> None:
     built = run(tmp_path / "run", optimiser=Adam(), aggregator=Memory())
     named = run(tmp_path / "run", optimiser="adam", aggregator="memory", jobs=1)
-    assert [trace.settings["aggregator"] for trace in named.traces] == ["memory"] * 4
+    assert [trace.settings["aggregator"] for trace in named.traces] == [Memory().spec] * 4
     for a, b in zip(built.traces, named.traces, strict=True):
         np.testing.assert_array_equal(a.model, b.model)
     with pytest.raises(UnknownName, match="Did you mean 'memory'"):  # before anything is run

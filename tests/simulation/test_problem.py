@@ -79,7 +79,7 @@ def test_words_are_taken_wherever_parts_are() -> None:
     assert compared.settings["options"] == {
         "algorithm": "fedprox:mu=0.3",
         "availability": "random:probability=0.8",
-        "aggregator": "memory",
+        "aggregator": "memory:guess=zero,alpha=0.1",
         "optimiser": "adam:eta_g=0.1,beta1=0.9,beta2=0.99,tau=0.001",
     }
 

@@ -119,7 +119,7 @@ def fact(name: str) -> Signal:
 
 
 @dataclass(frozen=True)
-class Known(OneOf):
+class WordOrQuantity(OneOf):
     """One of a few words, or the name of a quantity."""
 
     def __str__(self) -> str:
@@ -156,7 +156,7 @@ class Featured(Scheme[Features]):
     """A scheme that looks at one row of numbers per client."""
 
     m: Annotated[int, Whole(1)] = 10
-    by: Annotated[str, Known(("labels", "public-labels", "updates", "sizes"))] = "labels"
+    by: Annotated[str, WordOrQuantity(("labels", "public-labels", "updates", "sizes"))] = "labels"
     epsilon: Annotated[float | None, Maybe(Real(0, 20, open_low=True))] = None
     classes: Annotated[int | None, Maybe(Whole(2, 1000))] = None
     sketch: Annotated[int, Whole(1, 4096)] = 64

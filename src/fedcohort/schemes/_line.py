@@ -13,7 +13,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.maths.draws import permutation
 from fedcohort.maths.order import leaf_order
-from fedcohort.schemes._features import Featured, Features, Known
+from fedcohort.schemes._features import Featured, Features, WordOrQuantity
 from fedcohort.schemes._ties import Ties, by_decreasing
 
 MOST_CLIENTS = 5_000
@@ -24,7 +24,9 @@ MOST_CLIENTS = 5_000
 class Lined(Featured):
     """A scheme that goes along a line of clients."""
 
-    by: Annotated[str, Known(("sizes", "labels", "public-labels", "updates", "shuffled"))] = "sizes"
+    by: Annotated[
+        str, WordOrQuantity(("sizes", "labels", "public-labels", "updates", "shuffled"))
+    ] = "sizes"
 
     def order(self, state: Features, federation: Federation) -> Ints:
         """(n,) the clients as they stand on the line; equals in an order drawn once per run."""
