@@ -2,11 +2,11 @@
 
 One command::
 
-    python examples/flower/deploy.py examples/flower/digits --nodes 4
+    python examples/flower/deploy.py examples/flower/digits --nodes 4 --rounds 3
 
 Everything stays in a temporary folder and on 127.0.0.1: a certificate authority, a SuperLink
-that admits registered keys only, SuperNodes with a key each, and the run. What it prints are the
-commands you would type on real machines.
+that admits registered keys only, SuperNodes with a key each, and the run of any app. What it
+prints are the commands you would type on real machines, and the log of the run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -267,12 +268,28 @@ def keys_only(folder: Path, nodes: int) -> None:
         deployment.key(f"node{number}")
 
 
+def settings(app: Path, nodes: int, rounds: int | None, scheme: str | None) -> dict[str, object]:
+    """What of these the run is told: Flower refuses settings that an app does not declare."""
+    project = tomllib.loads((app / "pyproject.toml").read_text(encoding="utf-8"))
+    flower = project.get("tool", {}).get("flwr", {})
+    declared = flower.get("app", {}).get("config", {})
+    asked = {"rounds": rounds, "scheme": scheme}
+    out = {name: value for name, value in asked.items() if value is not None}
+    for name in out:
+        if name not in declared:
+            raise ValueError(
+                f"--{name} needs a setting {name!r} of the app, and [tool.flwr.app.config] in its "
+                "pyproject.toml has none: leave the option out, and change the app itself"
+            )
+    return {**out, "clients": nodes} if "clients" in declared else out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("app", type=Path, nargs="?")
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scheme", default="clustered-size:m=2")
+    parser.add_argument("--rounds", type=int, help="by default as the app has it")
+    parser.add_argument("--scheme", help="by default as the app has it")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds")
     parser.add_argument("--keys", type=Path, help="make certificates and keys there, no more")
     options = parser.parse_args()
@@ -281,6 +298,10 @@ def main() -> None:
         return
     if options.app is None:
         parser.error("which app? As in: deploy.py examples/flower/digits")
+    try:
+        config = settings(options.app, options.nodes, options.rounds, options.scheme)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes are ended, too
     with tempfile.TemporaryDirectory() as place, Deployment(Path(place)) as deployment:
         deployment.certificates()
@@ -288,18 +309,12 @@ def main() -> None:
         for number in range(options.nodes):
             deployment.register(f"node{number}")
             deployment.node(number, options.nodes)
-        out = Path(place) / "out.json"
-        settings = {"clients": options.nodes, "rounds": options.rounds}
-        app = options.app.resolve()
-        run = deployment.run(app, **settings, scheme=options.scheme, out=str(out))
+        run = deployment.run(options.app.resolve(), **config)
         deployment.loud = False
-        if deployment.finish(run, options.limit) != "finished:completed":
-            sys.exit(deployment.said(run))
-        told = json.loads(out.read_text())
-        rounds = zip(told["cohorts"], told["weights"], strict=True)
-        for number, (cohort, weights) in enumerate(rounds, 1):
-            print(f"round {number}: clients {cohort}, weights {weights}")
-        print("accuracy by round:", told["accuracy"])
+        status = deployment.finish(run, options.limit)
+        print(deployment.said(run))
+        if status != "finished:completed":
+            sys.exit(f"The run is {status}.")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -80,6 +80,21 @@ def test_the_thesis_app_trains_as_the_thesis_does(app) -> None:
     assert task.WORK is WORK
     assert (WORK.epochs, WORK.batch, WORK.lr) == (2, 64, 0.005)
     assert MODEL == "mlp:hidden=64-30"
+
+
+def test_a_deployment_tells_an_app_what_it_declares_and_nothing_else(tmp_path) -> None:
+    """Flower refuses a run with settings that the app does not have."""
+    spec = importlib.util.spec_from_file_location("deploy", EXAMPLES / "deploy.py")
+    deploy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(deploy)
+    asked = {"clients": 4, "rounds": 3, "scheme": "md:m=2"}
+    assert deploy.settings(EXAMPLES / "digits", 4, 3, "md:m=2") == asked
+    assert deploy.settings(EXAMPLES / "digits", 4, None, None) == {"clients": 4}
+    assert deploy.settings(EXAMPLES / "stock", 4, None, None) == {}
+    with pytest.raises(ValueError, match="--rounds needs a setting 'rounds' of the app"):
+        deploy.settings(EXAMPLES / "stock", 4, 3, None)
+    (tmp_path / "pyproject.toml").write_text("[tool.flwr.app]\n")
+    assert deploy.settings(tmp_path, 4, None, None) == {}
 
 
 def test_the_containers_are_the_processes_of_the_deployment() -> None:

@@ -9,6 +9,8 @@ import contextlib
 import importlib.util
 import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import fedcohort
+from helpers import pages
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.flower
@@ -25,6 +28,7 @@ DIGITS = ROOT / "examples" / "flower" / "digits"
 HOSTILE = Path(__file__).parent / "hostile"
 SAMPLING = Path(__file__).parent / "sampling"
 SLOW = Path(__file__).parent / "slow"
+TUTORIAL = ROOT / "docs" / "tutorials" / "simulation-to-flower.md"
 
 
 def module(path: Path, name: str):
@@ -85,6 +89,39 @@ def test_a_simulation_with_ray_is_our_simulation(ray, scheme: str) -> None:
     told = finished(ray, run, out, 240)
     same(told, simulated(scheme, 20, 3))
     assert told["rejected"] == {}
+
+
+@pytest.fixture
+def tutorial(tmp_path):
+    """The app of the tutorial, saved as its reader does, and the lines that it is to print."""
+    found = pages.blocks(TUTORIAL.read_text(encoding="utf-8"))
+    app = tmp_path / "app"
+    for block in found:
+        if block.title:
+            (app / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (app / block.title).write_text(block.code, encoding="utf-8")
+    (printed,) = (b.code for b in found if b.language == "text" and ">\n" in b.code)
+    assert printed.count("Cohort of") == 4
+    return app, printed
+
+
+def test_the_app_of_the_tutorial_with_ray(ray, tutorial) -> None:
+    app, printed = tutorial
+    run = ray.run(app, "num-supernodes=4")
+    assert ray.finish(run, 240) == "finished:completed", ray.said(run)
+    assert printed in ray.said(run)
+
+
+def test_the_app_of_the_tutorial_is_deployed_by_its_command(tutorial) -> None:
+    app, printed = tutorial
+    if shutil.which("ssh-keygen") is None or shutil.which("openssl") is None:
+        pytest.skip("ssh-keygen and openssl are needed to make keys")
+    command = [sys.executable, str(ROOT / "examples" / "flower" / "deploy.py"), str(app)]
+    done = subprocess.run(
+        [*command, "--nodes", "4"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert not done.returncode, done.stdout + done.stderr
+    assert printed in done.stdout
 
 
 def honest(faults: list[str], nodes: int) -> list[list[int]]:
