@@ -216,7 +216,7 @@ def test_an_old_option_works_and_says_its_name_of_now(
     assert "Note: '--estimator' of compare has become '--aggregator'." in said
     options = json.loads((tmp_path / "run" / "settings.json").read_text())["options"]
     assert options["optimiser"].startswith("adam:")
-    assert options["aggregator"] == "memory"
+    assert options["aggregator"] == "memory:guess=zero,alpha=0.1"
 
 
 def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,8 @@ def forged_arrays(draw: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
         case 3:
             out[name] = array[None]
         case 4:
-            out[name] = np.asarray(array, dtype=object).astype(draw(st.sampled_from("bfiU?")))
+            known = np.nan_to_num(array) if array.dtype.kind == "f" else array  # no NaN is an int
+            out[name] = np.asarray(known, dtype=object).astype(draw(st.sampled_from("bfiU?")))
         case 5 if array.size:
             out[name] = array.copy()
             extreme = [-1, 0, 10**6, 2**62] if array.dtype.kind in "iu" else [np.nan, -1.0, 1e30]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Problem, compare, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats
 from fedcohort.data.partition import Partition
 from fedcohort.learning import (
@@ -370,7 +370,7 @@ def test_a_model_is_one_file(tmp_path: Path) -> None:
     assert all(trace.accuracy[-1] > 0.8 for trace in comparison.traces)
     with pytest.raises(BadParameter, match="'ridge'"):
         Problem("digits", "iid:n=5", model=f"{file}:ridge=-1").task()
-    with pytest.raises(UnknownName, match="no setting of the model 'squares' named 'features'"):
+    with pytest.raises(BadInput, match="'features' of the model 'squares' is no setting"):
         Problem("digits", "iid:n=5", model=f"{file}:features=3").task()
     file.with_name("no_model.py").write_text("x = 1")
     with pytest.raises(BadInput, match="must define exactly one Model with a `name`; found none"):

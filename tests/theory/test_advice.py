@@ -421,4 +421,4 @@ def test_a_scheme_that_asks_nothing_waits_for_no_answers():
     told = advise([5, 5, 5], m=2).cannot_know
     (waiting,) = [line for line in told if "answers that do not exist yet" in line]
     assert "fedsampling-naive" not in waiting
-    assert "The law of fedsampling-naive: it has no closed form here." in told
+    assert "The law of fedcs, fedsampling-naive: it has no closed form here." in told
