@@ -51,7 +51,8 @@ def test_what_is_said_names_what_it_is_about(seven, make):
     assert "over 2 seeds on each of 7 divisions" in prose.headline(seven, table)
     said = prose.chance(seven, table)
     assert "is more than chance on divisions like these 7 (exact test over 7 divisions" in said
-    assert "cannot go below 0.016" in said
+    assert "cannot go below 0.016: at 5 % its attainable level is 4.7 %" in said
+    assert table["p_attainable"][1] == 6 / 2**7
     assert "On these 7 divisions alone it is more than chance (run by run, p < 0.001)." in said
     five = on(make(seeds=4), {"md": 0.3, "uniform": 0.32}, 5)
     said = prose.chance(five, facts.summary(five))

@@ -9,7 +9,13 @@ from scipy import stats
 
 from fedcohort.core.errors import BadInput
 from fedcohort.report.facts import significance
-from fedcohort.report.facts.significance import holm, paired, sign_flip_p, smallest_p
+from fedcohort.report.facts.significance import (
+    attainable_level,
+    holm,
+    paired,
+    sign_flip_p,
+    smallest_p,
+)
 
 WHOLE = st.lists(st.integers(-20, 20), min_size=1, max_size=8)
 
@@ -41,6 +47,15 @@ def test_under_the_null_hypothesis_p_is_below_a_level_at_most_that_often(level):
     patterns = np.array(list(product((-1.0, 1.0), repeat=len(sizes))))
     p = np.array([sign_flip_p(signs * sizes) for signs in patterns])
     assert np.mean(p <= level) <= level
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.25])
+@pytest.mark.parametrize("s", range(1, 9))
+def test_the_attainable_level_is_how_often_a_true_hypothesis_is_rejected(s, level):
+    sizes = 3.0 ** np.arange(s)  # no two patterns have the same sum
+    patterns = product((-1.0, 1.0), repeat=s)
+    rejected = [sign_flip_p(np.array(signs) * sizes) <= level for signs in patterns]
+    assert attainable_level(s, level) == np.mean(rejected)
 
 
 def test_a_planted_difference_reaches_the_smallest_p_there_is():

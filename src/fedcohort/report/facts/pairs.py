@@ -16,7 +16,7 @@ from fedcohort.report.facts.significance import Paired, holm, paired
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
-TESTED = ("pairs", "difference", "low", "high", "p", "p_smallest", "p_t", "p_these")
+TESTED = ("pairs", "difference", "low", "high", "p", "p_smallest", "p_attainable", "p_t", "p_these")
 Levels = dict[tuple[int, int], float]
 """What one scheme reached, by (partition, seed)."""
 

@@ -71,9 +71,10 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     deviation beside. ``difference``, ``low``, ``high`` and ``p`` compare with the scheme in the
     first row, paired by partition and seed.
     What ``p`` is about, `significance.paired` says: with several partitions, divisions like
-    these; ``p_smallest`` is the least that so few can give, ``p_these`` speaks of these
-    divisions only. ``p_holm`` and ``p_these_holm`` are corrected for all pairs of schemes, for
-    which one is first was seen in the same runs. What it took to
+    these; ``p_smallest`` is the least that so few can give, ``p_attainable`` the level that a
+    test at 5 % has with them, ``p_these`` speaks of these divisions only. ``p_holm`` and
+    ``p_these_holm`` are corrected for all pairs of schemes, for which one is first was seen in
+    the same runs. What it took to
     reach the target (to stay there, see `Trace.rounds_to`; ``settings["crossing"] = "first"``
     takes the first time) is the median over runs, a run that never got there counting as
     infinite (so NaN where half of them did not); ``reached`` is how many did. ``void`` is how many

@@ -56,6 +56,11 @@ class Paired:
         """The smallest p that so few can give."""
         return smallest_p(self.units)
 
+    @property
+    def p_attainable(self) -> float:
+        """The level that a test at 5 % has with so few, at most."""
+        return attainable_level(self.units)
+
 
 def paired(first: ArrayLike, second: ArrayLike, partitions: Sequence[int] | None = None) -> Paired:
     """Compare two schemes that ran with the same seeds on the same partitions, entry by entry.
@@ -136,6 +141,19 @@ def smallest_p(pairs: int) -> float:
     [1.0, 0.0625, 0.03125]
     """
     return min(1.0, 2.0 / 2.0**pairs)
+
+
+def attainable_level(pairs: int, level: float = LEVEL) -> float:
+    """The largest p of the sign-flip test that is not above ``level``; 0 where all are.
+
+    Patterns come in twos, one the other's mirror, so p is a multiple of 2 / 2^s: told to reject at
+    ``level``, the test rejects a true hypothesis this often, or less where sums are equal.
+
+    >>> [attainable_level(s) for s in (5, 6, 7, 8)]
+    [0.0, 0.03125, 0.046875, 0.046875]
+    """
+    step = smallest_p(pairs)
+    return float(np.floor(level / step * (1 + 1e-12)) * step)
 
 
 def holm(p: ArrayLike) -> Floats:

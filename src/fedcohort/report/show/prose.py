@@ -13,7 +13,7 @@ from fedcohort.report.facts import answers, clocked, target_of
 from fedcohort.report.facts.clients import heterogeneity
 from fedcohort.report.facts.combine import DIFFER, is_carried
 from fedcohort.report.facts.measures import Measure, measured
-from fedcohort.report.facts.significance import LEVEL, smallest_p
+from fedcohort.report.facts.significance import LEVEL, attainable_level, smallest_p
 from fedcohort.report.show.format import amount, byte_count, counted, duration, p_is, p_value
 from fedcohort.simulation.comparison import SHORTER, STATE
 from fedcohort.simulation.runfolder import VALIDATION
@@ -153,10 +153,12 @@ def chance(comparison: Comparison, table: pd.DataFrame) -> str:
             f"uncorrected).{beside}"
         )
     beaten = int((table["p_holm"] <= LEVEL).sum())
+    attained = pairs * attainable_level(units, LEVEL / pairs)
     return (
         f"The gap to {second.scheme} {_verdict(second.p_holm)} {_where(comparison, second)} "
         f"(exact test over {units} {unit}s, {p_is(second.p_holm)} after Holm's correction, which "
-        f"cannot go below {p_value(floor)}; 95 % interval {interval}). {table.scheme[0]} is ahead "
+        f"cannot go below {p_value(floor)}: at 5 % its attainable level is "
+        f"{100 * attained:.1f} %; 95 % interval {interval}). {table.scheme[0]} is ahead "
         f"by more than chance of {beaten} of {len(table) - 1} others.{beside}"
     )
 
