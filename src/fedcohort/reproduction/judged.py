@@ -206,8 +206,17 @@ def latex(facts: Mapping[str, Any]) -> str:
 
 
 def _source(facts: Mapping[str, Any]) -> str:
-    seeds = f"{facts['seeds']} seeds, {facts['partitions']} partitions"
-    return f"{facts['paper']}, {facts['where']}; {facts['scale']}, {seeds}"
+    return f"{facts['paper']}, {facts['where']}; {facts['scale']}, {times(facts)}"
+
+
+def times(facts: Mapping[str, Any]) -> str:
+    """How often everything was run.
+
+    >>> times({"seeds": 1, "partitions": 6})
+    '1 seed, 6 partitions'
+    """
+    counts = [(facts[f"{unit}s"], unit) for unit in ("seed", "partition")]
+    return ", ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in counts)
 
 
 _LATEX = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.reproduction.findings import VERDICTS
-from fedcohort.reproduction.judged import found_text
+from fedcohort.reproduction.judged import found_text, times
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
 from fedcohort.reproduction.tuned import told
 
@@ -124,10 +124,8 @@ def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str,
             first,
         )
     facts, found = run
-    seeds, partitions = facts["seeds"], facts["partitions"]
     command = f"`fedcohort reproduce {recipe.name} --scale {facts['scale']}{_other(recipe, facts)}`"
-    times = f"{seeds} seed{'s' * (seeds > 1)}, {partitions} partition{'s' * (partitions > 1)}"
-    how = f"{command}, {times}, {facts['date']}, version {facts['version']}."
+    how = f"{command}, {times(facts)}, {facts['date']}, version {facts['version']}."
     how += f" At this scale: {facts['changed']}" if facts["changed"] else ""
     how += "".join(
         f"\n\n{cell}: {told(chosen)}." for cell, chosen in facts.get("tuned", {}).items()
