@@ -12,9 +12,10 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
-from fedcohort.simulation.engine import Progress, simulate
+from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.own_work import OwnWork
+from fedcohort.simulation.recorder import Progress
 from fedcohort.trace import Trace
 
 CENTRALISED = "centralised"
