@@ -65,6 +65,7 @@ def test_python_and_words_mean_the_same() -> None:
         ("md+./mine.py:a=1", r"write '\+algorithm=./mine.py:a=1' or"),
         ("md+adam+yogi", "two parts that are optimisers"),
         ("md+adem", "Did you mean 'adam'"),
+        ("md+adem", "scaffold, sgd, trimmed-mean"),  # of two kinds, named once
         ("md+algoritm=sgd", "Did you mean 'algorithm'"),
         ("nobody+adam", "There is no scheme named 'nobody'"),
     ],

@@ -29,6 +29,17 @@ def test_settings_stand_in_the_word_or_beside_it() -> None:
         Problem("digits", "iid:n=5", model="mlp:hidden=x").task()
 
 
+def test_data_that_the_default_cannot_divide_say_what_to_give(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    few = str(tmp_path / "few.npz")
+    np.savez(few, x=rng.normal(size=(60, 5)), y=rng.integers(0, 3, 60))
+    with pytest.raises(BadInput, match=r"one-class-per-client:n=50.*\(--partition\), as in iid"):
+        Problem(few).task()
+    assert len(Problem(few, "iid:n=10").task().sizes) == 10
+    with pytest.raises(BadParameter, match=r"^The 'per_client' parameter"):
+        Problem(few, "one-class-per-client:n=50,per_client=25").task()
+
+
 def test_what_clients_count_for() -> None:
     def importance(which: object) -> list[float]:
         sizes = "dirichlet-per-client:sizes=10-20-30,alpha=1"

@@ -74,7 +74,9 @@ def test_only_lies_that_are_heard_are_told() -> None:
 
 def test_the_command_prints_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
     command.attack(["md", "poisson"], 50, M, None, 20, 0, None, True)
-    rows = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    rows = json.loads(said.out)
+    assert said.err.splitlines()[0] == f"[1/{len(rows)}] md, size"  # how far it is, beside JSON
     lie = next(row for row in rows if (row["scheme"], row["lie"]) == ("md", "size"))
     assert lie["before"]["weight"] > 0.9
     assert lie["hardened"]["weight"] < 0.1

@@ -180,3 +180,19 @@ def test_a_share_of_the_samples_is_declared() -> None:
     assert not result.passed
     assert "write `subsampling = True`" in result.detail
     assert run_check("cohorts", Declared).passed
+
+
+def test_a_scheme_typed_at_a_prompt_can_be_checked() -> None:
+    typed = (
+        "from dataclasses import dataclass\n"
+        "from fedcohort.schemes.uniform import Uniform\n"
+        "@dataclass(frozen=True)\n"
+        "class Typed(Uniform):\n"
+        "    name = 'typed'\n"
+    )
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(typed, names)  # noqa: S102 - as a notebook does
+    result = run_check("deterministic", names["Typed"])
+    assert result.passed
+    assert not result.applies
+    assert "top of a file" in result.detail

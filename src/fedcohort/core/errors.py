@@ -117,7 +117,7 @@ class UnknownName(FedcohortError, LookupError):
     """Nothing of that name exists; the message offers the nearest one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        super().__init__(kind, name, tuple(sorted(known)))
+        super().__init__(kind, name, tuple(sorted(set(known))))
 
     def __str__(self) -> str:
         kind, name, known = self.args

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort import data as data_sets
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import importance_of
 from fedcohort.core.registry import Prepared
 from fedcohort.core.streams import stream
@@ -38,15 +38,24 @@ class Loaded:
     model: Prepared
     importance: str | ArrayLike
     validation: float | None = None
+    told: bool = True  # how data are divided; else the default does
 
     def division(self, seed: int) -> Partition:
         """Who holds what."""
-        divided: Partition = self.divide(
-            y=self.dataset.y_train,
-            rng=stream(seed, "partition"),
-            groups=self.dataset.groups_train,
-            groups_test=self.dataset.groups_test,
-        )
+        try:
+            divided: Partition = self.divide(
+                y=self.dataset.y_train,
+                rng=stream(seed, "partition"),
+                groups=self.dataset.groups_train,
+                groups_test=self.dataset.groups_test,
+            )
+        except BadParameter as error:
+            if self.told:
+                raise
+            raise BadInput(
+                f"These data cannot be divided as by default ({self.divide.spec}): say how "
+                f"with 'partition' (--partition), as in iid:n=10. {error}"
+            ) from error
         return divided
 
     def task(self, seed: int) -> Task:
@@ -178,7 +187,8 @@ class Problem:
             self._parts()  # a wrong word shows before data are read
         dataset = self._load()
         self.__dict__["_default"] = "natural" if dataset.natural else OTHERWISE
-        return Loaded(dataset, *self._parts(), self.importance, self.validation)
+        told = self.partition is not None
+        return Loaded(dataset, *self._parts(), self.importance, self.validation, told)
 
     def task(self) -> Task:
         """Load, divide and set up the model."""

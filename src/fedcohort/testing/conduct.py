@@ -184,7 +184,7 @@ def check_deterministic(
         raise CheckFailed(f"{scheme}: the same seed gives other cohorts the second time.")
     other = elsewhere(scheme, federation, answer, ROUNDS)
     if other is None:
-        raise NotApplicable("a class or function made inside another cannot be sent elsewhere")
+        raise NotApplicable("only what stands at the top of a file can be sent to another process")
     if other != first:
         raise CheckFailed(f"{scheme}: the same seed gives other cohorts in another process.")
 

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def elsewhere(
 ) -> list[list[Any]] | None:
     """The fingerprint of the same rounds in another process; None if it cannot be sent there."""
     wanted = [type(scheme), *([] if answer is None else [answer])]
-    if any("<" in getattr(thing, "__qualname__", "<") for thing in wanted):  # a local or a lambda
+    if not all(map(_has_address, wanted)):
         return None
     job = {
         "scheme": _address(type(scheme)),
@@ -91,6 +92,15 @@ def main() -> None:
 
 def _integers(values: list[int]) -> Any:
     return np.array(values, dtype=object if max(values) >= 2**63 else np.int64)
+
+
+def _has_address(thing: Any) -> bool:
+    """Not a local or a lambda, nor typed at a prompt or in a notebook."""
+    try:
+        inspect.getsource(thing)
+        return "<" not in thing.__qualname__ and Path(inspect.getfile(thing)).is_file()
+    except (AttributeError, TypeError, OSError):  # a partial; no file, or not in it
+        return False
 
 
 def _address(thing: Any) -> list[str]:
