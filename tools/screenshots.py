@@ -26,6 +26,7 @@ PAGES = {
     "reference": "reference/api/selector.html",
     "gallery": "gallery.html",
     "notebook": "notebooks/own_model.html",
+    "cohort": "notebooks/look_at_a_cohort.html",
 }
 LOOKS = {
     "desktop": (1280, 1000, False, "light"),

@@ -143,11 +143,10 @@ class Selector:
         """What a notebook shows: where it stands, and what it has cost; it asks nothing."""
         asks = ", ".join(sorted(s.name for s in self.scheme.asks | self.scheme.listens))
         return notebook.facts(
-            repr(self).strip("<>"),
+            f"Selector, seed {self.seed}: round {self.round}",
             [
                 ("scheme", str(self.scheme)),
                 ("clients", repr(self.federation)),
-                ("round", self.round),
                 ("asks or listens to", asks or "nothing"),
                 ("chosen now", None if self.pending is None else repr(self.pending)),
                 ("guards", ", ".join(guard.spec for guard in self._setup.guards) or None),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib import image
 
 import fedcohort
 from fedcohort import theory
@@ -30,7 +34,8 @@ class Balanced(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.seen.add(tag)
-        self.open.append(tag)
+        if tag != "img":  # which nothing closes
+            self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
         self.seen.add(tag)
@@ -80,12 +85,12 @@ def test_every_object_is_a_table_in_a_notebook(everything):
     for name, value in everything.items():
         html = value._repr_html_()
         page = Balanced(html)
-        assert "table" in page.seen, name
+        assert ("img" if name == "Drawing" else "table") in page.seen, name
         assert page.seen <= {
             "div", "strong", "table", "thead", "tbody", "tr", "th", "td",
-            "svg", "title", "rect", "polyline",
+            "svg", "title", "rect", "polyline", "img",
         }, name  # fmt: skip
-        assert len(html) < 20_000, name
+        assert len(html) < (100_000 if name == "Drawing" else 20_000), name
     assert NASTY in Balanced(everything["Federation"]._repr_html_()).words
     assert NASTY in Balanced(everything["Comparison"]._repr_html_()).words
 
@@ -100,6 +105,22 @@ def test_a_drawing_shows_its_figure_where_plotly_can(everything, monkeypatch):
     assert shown["application/vnd.plotly.v1+json"]["data"]
     assert shown["text/plain"] == repr(drawing)
     assert drawing.caption[:20] in shown["text/html"]
+
+
+def test_a_drawing_is_a_picture_where_plotly_cannot_show_it(everything):
+    html = everything["Drawing"]._repr_html_()
+    data = re.search(r'src="data:image/png;base64,([^"]+)"', html)
+    assert data is not None
+    pixels = image.imread(io.BytesIO(base64.b64decode(data[1])))
+    assert pixels.shape[1] > 600
+    assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 20  # something is drawn
+
+
+def test_advice_begins_with_its_sentences(everything):
+    html = everything["Advice"]._repr_html_()
+    advice = everything["Advice"]
+    assert html.index("Use ") < html.index(advice.plain[0][:30]) < html.index("<table>")
+    assert "e-1" not in html  # no bias is 0, and not what rounding leaves of it
 
 
 def test_a_table_of_many_rows_says_how_many_more():

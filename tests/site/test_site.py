@@ -19,6 +19,7 @@ PAGES = (
     "tutorials/first-comparison.html",
     "questions.html",
     "notebooks/own_model.html",
+    "notebooks/look_at_a_cohort.html",
     "schemes/md.html",
     "reference/api/selector.html",
     "theory.html",
@@ -91,6 +92,9 @@ def test_every_scheme_has_a_page_and_every_page_all_its_parts():
 
 
 def test_notebooks_show_what_they_printed():
+    text = (SITE / "notebooks" / "look_at_a_cohort.html").read_text("utf-8")
+    assert text.count('class="output"') >= 11
+    assert "data:image/png" in text  # a figure, too
     text = (SITE / "notebooks" / "own_model.html").read_text("utf-8")
     assert text.count('class="output"') >= 4
     assert "reaches the best test accuracy" in text

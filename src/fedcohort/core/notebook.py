@@ -6,6 +6,7 @@ markup already is a `Picture`, and only this file makes one.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -42,31 +43,51 @@ def number(value: Any) -> str:
 
 
 def table(
-    title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "", limit: int = 0
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    note: str = "",
+    lead: Iterable[str] = (),
+    limit: int = ROWS,
 ) -> str:
-    """A table with a title above it; ``limit`` is the number of rows, `ROWS` by default.
+    """A table of at most ``limit`` rows, a title and paragraphs above it, and a note below.
 
     >>> table("Who", ["Client"], [["<b>"]]).count("&lt;b&gt;")
     1
     """
     listed = list(rows)
-    most = limit or ROWS
-    shown = listed if len(listed) <= most + 1 else listed[:most]
+    shown = listed if len(listed) <= limit + 1 else listed[:limit]
     head = "".join(f'<th style="text-align:left">{escape(text)}</th>' for text in heads)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in shown)
     if len(shown) < len(listed):
         body += f'<tr><td colspan="{len(heads)}">… and {len(listed) - len(shown):,} more</td></tr>'
-    below = f'<div style="max-width:60em">{escape(note)}</div>' if note else ""
-    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
-    return (
-        f"<div><strong>{escape(title)}</strong>"
-        f"<table>{top}<tbody>{body}</tbody></table>{below}</div>"
-    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    above = "".join(map(_paragraph, lead))
+    return f"<div><strong>{escape(title)}</strong>{above}{table}{_paragraph(note)}</div>"
 
 
 def facts(title: str, known: Iterable[tuple[str, Any]], note: str = "") -> str:
     """A table of names and values; what is None is left out."""
-    return table(title, ("", ""), [(k, v) for k, v in known if v is not None], note, limit=40)
+    rows = [map(_left, (name, value)) for name, value in known if value is not None]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    table = f"<table><tbody>{body}</tbody></table>"
+    return f"<div><strong>{escape(title)}</strong>{table}{_paragraph(note)}</div>"
+
+
+def image(title: str, png: bytes, note: str = "") -> str:
+    """A picture with a title above it and a note below."""
+    data = base64.b64encode(png).decode("ascii")
+    shown = f'<img alt="{escape(title)}" style="max-width:100%" src="data:image/png;base64,{data}">'
+    return f"<div><strong>{escape(title)}</strong><div>{shown}</div>{_paragraph(note)}</div>"
+
+
+def _paragraph(text: str) -> str:
+    return f'<div style="max-width:60em">{escape(text)}</div>' if text else ""
+
+
+def _left(value: Any) -> str:
+    """A cell beside its name: numbers, too, begin where the others do."""
+    return _cell(number(value) if isinstance(value, int | float | np.number) else value)
 
 
 def _cell(value: Any) -> str:
@@ -81,14 +102,15 @@ def bars(values: Array, says: str, height: int = 44) -> Picture:
     """A bar for every value from 0 up to the largest; ``says`` is read out instead of it."""
     shown = _fewer(np.nan_to_num(np.asarray(values, dtype=np.float64)))
     top = float(shown.max(initial=0.0)) or 1.0
-    step = 360 / max(60, len(shown))
+    step = min(12.0, 360 / max(1, len(shown)))
     drawn = "".join(
         f'<rect x="{i * step:.1f}" y="{height * (1 - v / top):.1f}" '
         f'width="{0.8 * step:.1f}" height="{max(0.0, height * v / top):.1f}"/>'
         for i, v in enumerate(shown.tolist())
     )
+    width = f"{step * len(shown):.0f}"
     return Picture(
-        f'{_SVG} width="360" height="{height}" aria-label="{escape(says)}" fill="#4a7fb5">'
+        f'{_SVG} width="{width}" height="{height}" aria-label="{escape(says)}" fill="#4a7fb5">'
         f"<title>{escape(says)}</title>{drawn}</svg>"
     )
 

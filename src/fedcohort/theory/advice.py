@@ -155,16 +155,16 @@ class Advice:
         """What a notebook shows: the words, then the schemes whose law is known."""
         heads = ("Scheme", "Score", "Bias", "Clients a round", "Never seen", "Secure aggregation")
         rows = [
-            (row.name, _or_dash(row.score), _or_dash(row.bias), _or_dash(row.expected_distinct),
-             _or_dash(row.never_worst), row.secure_aggregation)
+            (row.name, _or_dash(row.score), 0.0 if row.unbiased else _or_dash(row.bias),
+             _or_dash(row.expected_distinct), _percent(row.never_worst), row.secure_aggregation)
             for row in self.rows
             if row.status in KNOWN
         ]  # fmt: skip
-        words, *why = str(self).splitlines()
+        head, *_ = str(self).splitlines()
         others = len(self.rows) - len(rows)
         unknown = f" {others} more schemes: .row(name) says why." if others else ""
-        note = f"{' '.join(why)} Score: {self.criterion}; the smaller the better.{unknown}"
-        return notebook.table(words, heads, rows, note)
+        legend = f"Score: {self.criterion}; the smaller the better.{unknown}"
+        return notebook.table(head, heads, rows, " ".join([*self.reasons, legend]), self.plain)
 
     def __str__(self) -> str:
         head = f"Use {self.recommended}." if self.recommended else "No scheme can be recommended."
@@ -489,6 +489,10 @@ def declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
 
 def _or_dash(value: float | None) -> float | str:
     return "–" if value is None else value
+
+
+def _percent(chance: float | None) -> str:
+    return "–" if chance is None else f"{chance:.1%}"
 
 
 def _never(inclusion: Floats, rounds: int) -> Floats:

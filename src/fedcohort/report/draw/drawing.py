@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 POINTS = 240
 """A curve is drawn with at most about so many points."""
 
+WIDTH = 5.0
+"""Inches, of a picture in a notebook."""
+
 Trace = dict[str, Any]
 
 
@@ -57,16 +60,26 @@ class Drawing:
         return f"<Drawing {self.key}: {self.title}; .figure({choices[2:]}) is plotly's>"
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
-        """What a notebook shows: the figure, where plotly can show it, else its numbers."""
+        """What a notebook shows: plotly's figure, where it can, else a picture of it."""
         bundle = self.figure()._repr_mimebundle_(*args, **options)
         return {"text/plain": repr(self), "text/html": self._repr_html_(), **(bundle or {})}
 
     def _repr_html_(self) -> str:
-        """Caption and numbers, without a script: what a viewer without plotly shows."""
-        if self.table is None:
-            return notebook.facts(self.title, [], self.caption)
-        rows = self.table.itertuples(index=False, name=None)
-        return notebook.table(self.title, list(map(str, self.table.columns)), rows, self.caption)
+        """A picture and its caption, without a script: what a viewer without plotly shows."""
+        import io
+
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        from fedcohort.report.draw.paint import paint
+        from fedcohort.report.draw.paper import GOLDEN, LOOK
+
+        png = io.BytesIO()
+        with mpl.rc_context(LOOK):
+            figure = Figure(figsize=(WIDTH, GOLDEN * WIDTH), layout="constrained")
+            paint(figure, self)
+            figure.savefig(png, format="png", dpi=130)
+        return notebook.image(self.title, png.getvalue(), self.caption)
 
     def figure(self, **chosen: str) -> go.Figure:
         """The figure for a notebook, e.g. ``drawing.figure(line="best")``."""
