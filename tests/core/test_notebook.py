@@ -102,7 +102,9 @@ def test_a_drawing_shows_its_figure_where_plotly_can(everything, monkeypatch):
     assert isinstance(drawing, Drawing)
     monkeypatch.setattr(plotly.io.renderers, "default", "plotly_mimetype")
     shown = drawing._repr_mimebundle_()
-    assert shown["application/vnd.plotly.v1+json"]["data"]
+    curves = shown["application/vnd.plotly.v1+json"]["data"]
+    assert any(curve["showlegend"] for curve in curves)
+    assert all(curve.get("name") for curve in curves if curve["showlegend"])
     assert shown["text/plain"] == repr(drawing)
     assert drawing.caption[:20] in shown["text/html"]
 

@@ -100,7 +100,9 @@ def is_shown(trace: Trace, setting: Mapping[str, str]) -> bool:
 
 
 def _without_when(trace: Trace) -> Trace:
-    return {key: value for key, value in trace.items() if key != "meta"}
+    """As plotly knows it; a band around a curve has no name, and no line in the legend."""
+    told = {key: value for key, value in trace.items() if key != "meta"}
+    return {"showlegend": bool(trace.get("name")), **told}
 
 
 def meta(
