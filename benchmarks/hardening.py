@@ -1,7 +1,11 @@
-"""What hardening costs where nobody lies: rounds to an accuracy on the digits, paired by seed.
+"""What hardening costs where nobody lies: rounds to an accuracy, paired by seed.
 
-    python benchmarks/hardening.py [SCHEME ...] [--partitions 12] [--seeds 1] [--rounds 60]
-        [--hardened clip ...]
+    python benchmarks/hardening.py [SCHEME ...] [--fleet] [--partitions 12] [--seeds 1]
+        [--rounds 60] [--hardened clip ...] [--times 1.75 2 2.5 4 10]
+
+By default the digits among 50 clients, 10 a round. With ``--fleet`` a federation like that of
+`fedcohort attack`: MNIST (``FEDCOHORT_DATA``) among 1,000 clients with log-normal sizes and few
+labels each, 20 a round.
 
 How data are divided matters more than the seed: the cap on sizes changes the objective, for better
 on one division and for worse on another. So every number is over several divisions, and so is its
@@ -9,21 +13,33 @@ interval. Prints, for every scheme (all of them by default), the mean number of 
 published and hardened, the change in percent (the geometric mean over divisions, with a 95 %
 t-interval), how many runs of each never came there, and the accuracy of the last ten rounds of
 both, with the same interval of the difference.
+
+With ``--times`` both caps are set to each of these numbers of fair shares, and what a hundredth of
+the clients gets by the lie that pays most stands beside the cost: what ``rate-cap`` promises, and
+the largest share of places, weight and step that `fedcohort attack` finds.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from fedcohort import simulate
 from fedcohort.core.errors import FedcohortWarning
+from fedcohort.core.streams import stream
+from fedcohort.learning import Task
 from fedcohort.schemes import SCHEMES
+from fedcohort.server.guards import HARDENED, Guard, Hardened, RateCap, SizeCap
+from fedcohort.server.guards.rate_cap import SAVED
 from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation.problem import Problem, reading_once
+from fedcohort.testing.attackers import attacked, lies_to
 
 SETTINGS = {
     "poisson": "poisson:cap=true",  # a large client may be due more than one place
@@ -32,6 +48,40 @@ SETTINGS = {
 WORK = LocalWork(steps=20, batch=10, lr=0.1)
 WINDOW = 5
 """Accuracies are averaged over so many rounds: one lucky round is not there yet."""
+FLEET = 1000
+ATTACK_ROUNDS = 400
+
+
+def fleet(seed: int) -> Problem:
+    """MNIST among clients of log-normal sizes, as attackers meet them, with few labels each."""
+    sizes = 1 + (30 * stream(seed, "sizes").lognormal(0.0, 1.0, FLEET)).astype(np.int64)
+    options = {"sizes": tuple(sizes.tolist()), "alpha": 0.1}
+    return Problem("mnist", "dirichlet-per-client", options, partition_seed=seed)
+
+
+def tasks_of(told: argparse.Namespace) -> Iterator[Task]:
+    """One for every division."""
+    with reading_once():
+        for seed in range(told.partition_seed, told.partition_seed + told.partitions):
+            problem = Problem("digits", told.partition, partition_seed=seed)
+            yield (fleet(seed) if told.fleet else problem).task()
+
+
+def capped(times: float) -> tuple[Guard, ...]:
+    """All guards, with both caps at so many fair shares."""
+    return tuple(
+        replace(guard, times=times) if isinstance(guard, SizeCap | RateCap) else guard
+        for guard in HARDENED
+    )
+
+
+def influence(word: str, hardened: Hardened) -> float:
+    """The largest share that ten of a thousand clients get by the lie that pays most."""
+    scheme = SCHEMES.build(word, otherwise={"m": 20})
+    return max(
+        max(attacked(scheme, lie, rounds=ATTACK_ROUNDS, hardened=hardened))
+        for lie in lies_to(scheme)
+    )
 
 
 def rounds_to(accuracy: np.ndarray, target: float) -> int:
@@ -57,10 +107,43 @@ def interval(values: np.ndarray) -> tuple[float, float]:
     )
 
 
+def curves(
+    scheme: Any, tasks: list[Task], told: argparse.Namespace, hardened: Hardened
+) -> np.ndarray:
+    """Accuracies: (partitions, seeds, rounds)."""
+    run = {"rounds": told.rounds, "work": WORK, "hardened": hardened}
+    return np.array(
+        [
+            [simulate(task, scheme, seed=s, **run).accuracy for s in range(told.seeds)]
+            for task in tasks
+        ]
+    )
+
+
+def compared(published: np.ndarray, hardened: np.ndarray, target: float) -> str:
+    """Both in one line; see the module."""
+    both = np.array([published, hardened])
+    rounds = np.apply_along_axis(rounds_to, -1, both, target).mean(axis=-1)
+    never = np.count_nonzero(
+        np.apply_along_axis(lambda c: not reached(c, target), -1, both), axis=(1, 2)
+    )
+    more, wide = interval(np.log(rounds[1] / rounds[0]))
+    ends = 100 * both[..., -10:].mean(axis=(2, 3))
+    gain, by = interval(ends[1] - ends[0])
+    return (
+        f"{rounds[0].mean():5.1f} {rounds[1].mean():5.1f}  "
+        f"{100 * np.expm1(more):+6.1f} % "
+        f"[{100 * np.expm1(more - wide):+.0f}, {100 * np.expm1(more + wide):+.0f}]  "
+        f"never {never[0]} {never[1]}  end {ends[0].mean():.1f} {ends[1].mean():.1f}  "
+        f"{gain:+.2f} ± {by:.2f}"
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("schemes", nargs="*", default=[SETTINGS.get(s, s) for s in SCHEMES])
+    parser.add_argument("--fleet", action="store_true", help="1,000 clients instead of 50.")
     parser.add_argument("--partitions", type=int, default=12, help="Ways to divide the data.")
     parser.add_argument("--partition-seed", type=int, default=0, help="Of the first of them.")
     parser.add_argument("--seeds", type=int, default=1, help="Of each.")
@@ -68,49 +151,28 @@ def main() -> None:
     parser.add_argument("--target", type=float, default=0.9)
     parser.add_argument("--partition", default="dirichlet-per-class:alpha=0.1,n=50")
     parser.add_argument("--hardened", nargs="*", help="Guards; all by default.")
+    parser.add_argument("--times", nargs="*", type=float, help="Of both caps, one after another.")
     told = parser.parse_args()
-    first = told.partition_seed
-    tasks = [
-        Problem("digits", told.partition, partition_seed=seed).task()
-        for seed in range(first, first + told.partitions)
-    ]
     warnings.simplefilter("ignore", FedcohortWarning)
+    first = told.partition_seed
     print(
-        f"{told.partition}, partition seeds {first} to {first + told.partitions - 1}, "
-        f"{told.seeds} seeds of each, rounds to {told.target:.0%} of {told.rounds}",
+        f"{'MNIST, 1,000 clients' if told.fleet else told.partition}, partition seeds {first} to "
+        f"{first + told.partitions - 1}, {told.seeds} seeds of each, "
+        f"rounds to {told.target:.0%} of {told.rounds}",
         flush=True,
     )
+    tasks = list(tasks_of(told))
     for word in told.schemes:
-        scheme = SCHEMES.build(word, otherwise={"m": 10})
-        curves = np.array(
-            [
-                [
-                    [
-                        simulate(
-                            task, scheme, rounds=told.rounds, seed=s, work=WORK, hardened=hardened
-                        ).accuracy
-                        for s in range(told.seeds)
-                    ]
-                    for task in tasks
-                ]
-                for hardened in (None, told.hardened or True)
-            ]
-        )  # (2, partitions, seeds, rounds)
-        rounds = np.apply_along_axis(rounds_to, -1, curves, told.target).mean(axis=-1)
-        never = np.count_nonzero(
-            np.apply_along_axis(lambda c: not reached(c, told.target), -1, curves), axis=(1, 2)
-        )
-        more, wide = interval(np.log(rounds[1] / rounds[0]))
-        ends = 100 * curves[..., -10:].mean(axis=(2, 3))
-        gain, by = interval(ends[1] - ends[0])
-        print(
-            f"{scheme.name:22} {rounds[0].mean():5.1f} {rounds[1].mean():5.1f}  "
-            f"{100 * np.expm1(more):+6.1f} % "
-            f"[{100 * np.expm1(more - wide):+.0f}, {100 * np.expm1(more + wide):+.0f}]  "
-            f"never {never[0]} {never[1]}  end {ends[0].mean():.1f} {ends[1].mean():.1f}  "
-            f"{gain:+.2f} ± {by:.2f}",
-            flush=True,
-        )
+        scheme = SCHEMES.build(word, otherwise={"m": 20 if told.fleet else 10})
+        published = curves(scheme, tasks, told, None)
+        for times in told.times or [None]:
+            hardened = (told.hardened or True) if times is None else capped(times)
+            said = compared(published, curves(scheme, tasks, told, hardened), told.target)
+            if times is not None:
+                promised = times * (1 + SAVED / ATTACK_ROUNDS)
+                got = 100 * influence(word, hardened)
+                said = f"{times:5} promised {promised:.2f} % got {got:.2f} %  {said}"
+            print(f"{scheme.name:22} {said}", flush=True)
 
 
 if __name__ == "__main__":

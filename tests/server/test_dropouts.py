@@ -18,6 +18,7 @@ from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows, Simple, Stratified
+from fedcohort.designs.pools import StratumPools
 from fedcohort.server import (
     AsDrawn,
     Attendance,
@@ -312,3 +313,15 @@ def test_a_simulation_takes_drop_outs_and_a_void_round_leaves_the_model() -> Non
     trace = fedcohort.simulate(task, "md", rounds=3, seed=0, work=work, dropouts=half)
     assert trace.model.tolist() == [0.0]
     assert trace.settings["dropouts"]["rule"]["name"] == "redraw"
+
+
+def test_a_stratum_without_chances_keeps_an_average_of_one() -> None:
+    pools = StratumPools(
+        (np.arange(2), np.arange(2, 4), np.array([4])),
+        np.array([0.2, 0.1, 0.0, 0.0, 0.0]),
+        (False, True, False),
+    )
+    found = pools.average(np.array([0.5, 0.2, 0.3, 0.4, 0.0]))
+    np.testing.assert_allclose(found, [0.4, 0.4, 1.0, 1.0, 1.0])
+    assert pools.of(0).clients.tolist() == [0, 1]
+    assert pools.of(2).clients.tolist() == []
