@@ -41,6 +41,8 @@ SOURCE = Path("src") / "fedcohort"
 PACKAGES = ("core", "designs", "maths", "server", "privacy")
 QUICK = "not slow and not flower and not ray and not adapters and not parity"
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb", "no", "-m", QUICK]
+CONFIGURED = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+"""Where all tests of a mutant are doctests of its copy, pytest would find neither by itself."""
 LOADED = ["pytest", "numpy", "scipy.stats", "hypothesis.extra.numpy", "sklearn.datasets"]
 FORKS = multiprocessing.get_context("forkserver")
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -283,7 +285,8 @@ def failing(tests: list[str], copy: Path, limit: float) -> str:
     """The first test that fails, or "" if none does."""
     here = [str(copy / t.removeprefix("src/")) if t.startswith("src/") else t for t in tests]
     told = copy.with_suffix(".txt")
-    process = FORKS.Process(target=_tested, args=([*PYTEST[3:], "-x", *here], copy, told, limit))
+    words = [*PYTEST[3:], *CONFIGURED, "-x", *here]
+    process = FORKS.Process(target=_tested, args=(words, copy, told, limit))
     process.start()
     process.join(ASLEEP * limit)
     if process.is_alive():

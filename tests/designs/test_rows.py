@@ -147,6 +147,7 @@ def test_a_clustered_design_is_bounded_by_the_covariance_of_md() -> None:
     assert bound is not None
     assert exact is not None
     assert bound.alpha == exact.alpha == 1 / 3
+    assert ("MD sampling" in bound.how, "exact" in exact.how) == (True, True)
     np.testing.assert_allclose(bound.gamma, exact.gamma)
     p = shares.floats
     most = np.diag(bound.gamma) - bound.alpha * np.outer(p, p)

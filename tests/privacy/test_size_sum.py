@@ -75,6 +75,14 @@ def test_missing_shares_are_made_up_for_until_too_few_are_left():
         estimate_sum(np.array([40] * 79 + [NO_SHARE] * 21), share)
 
 
+def test_no_share_that_can_come_stands_for_no_answer():
+    """Noise makes shares negative: every one that passes the gate is counted."""
+    assert possible(np.array([-(2.0**53)])).tolist() == [NO_SHARE]
+    assert -(2**53) > NO_SHARE
+    told = estimate_sum(np.array([-124, -62, -1] + [45] * 97), SizeShare(300, 3.0, 80))
+    assert (told.answered, told.total) == (100, 45 * 97 - 187)
+
+
 def test_what_cannot_be_a_share_is_none():
     rows = np.array([3.0, -7.0, np.nan, np.inf, 2.5, 1e300])
     assert possible(rows).tolist() == [3, -7, NO_SHARE, NO_SHARE, NO_SHARE, NO_SHARE]
