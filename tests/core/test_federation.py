@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
 from fedcohort.core.errors import BadInput
+from fedcohort.core.federation import importance_of
 from fedcohort.core.shares import Shares, exact_sum
 
 NAMES = st.one_of(
@@ -101,3 +102,7 @@ def test_ids_by_default_are_not_written_out(n: int) -> None:
 def test_one_number_is_not_sizes() -> None:
     with pytest.raises(BadInput, match=r"one per client, as in \[120, 80, 300\]; got 5\.$"):
         Federation.from_sizes(5)
+
+
+def test_whoever_has_a_single_sample_counts_like_others() -> None:
+    assert importance_of("equal", [1, 0, 7]).tolist() == [0.5, 0.0, 0.5]
