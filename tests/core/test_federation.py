@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.federation import importance_of
 from fedcohort.core.shares import Shares, exact_sum
 
@@ -104,5 +104,16 @@ def test_one_number_is_not_sizes() -> None:
         Federation.from_sizes(5)
 
 
-def test_whoever_has_a_single_sample_counts_like_others() -> None:
+def test_importances_in_words() -> None:
+    assert importance_of(None, [1, 2]) is None
+    assert importance_of("size", [1, 2]) is None
     assert importance_of("equal", [1, 0, 7]).tolist() == [0.5, 0.0, 0.5]
+    assert importance_of("equal", [0, 0]).tolist() == [0.0, 0.0]
+    assert importance_of([0, 0.25, 0.25], [1, 2, 3]).tolist() == [0.0, 0.5, 0.5]
+    with pytest.raises(UnknownName, match="evenly"):
+        importance_of("evenly", [1, 2])
+    with pytest.raises(BadInput, match="3 clients, got 2 numbers"):
+        importance_of([1, 2], [1, 2, 3])
+    for wrong in ([0, 0], [np.nan, 1], [np.inf, 1], [-1, 3], [1, -1e-9]):
+        with pytest.raises(BadInput, match="finite numbers of at least 0"):
+            importance_of(wrong, [1, 2])
