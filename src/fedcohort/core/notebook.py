@@ -108,9 +108,8 @@ def bars(values: Array, says: str, height: int = 44) -> Picture:
         f'width="{0.8 * step:.1f}" height="{max(0.0, height * v / top):.1f}"/>'
         for i, v in enumerate(shown.tolist())
     )
-    width = f"{step * len(shown):.0f}"
     return Picture(
-        f'{_SVG} width="{width}" height="{height}" aria-label="{escape(says)}" fill="#4a7fb5">'
+        f'{_svg(round(step * len(shown)), height, says)} fill="#4a7fb5">'
         f"<title>{escape(says)}</title>{drawn}</svg>"
     )
 
@@ -127,7 +126,7 @@ def curve(values: Array, says: str) -> Picture:
         f"{140 * i / max(1, there[-1]):.1f},{22 - 20 * (y[i] - low) / span:.1f}" for i in there
     )
     return Picture(
-        f'{_SVG} width="140" height="24" aria-label="{escape(says)}"><title>{escape(says)}</title>'
+        f"{_svg(140, 24, says)}><title>{escape(says)}</title>"
         f'<polyline points="{points}" style="{_LINE}"/></svg>'
     )
 
@@ -136,10 +135,16 @@ def progress(share: float, says: str) -> Picture:
     """A bar that is filled to a share of its length."""
     done = 200 * min(1.0, max(0.0, share))
     return Picture(
-        f'{_SVG} width="200" height="10" aria-label="{escape(says)}"><title>{escape(says)}</title>'
+        f"{_svg(200, 10, says)}><title>{escape(says)}</title>"
         '<rect width="200" height="10" rx="4" fill="#8884"/>'
         f'<rect width="{done:.1f}" height="10" rx="4" fill="#4a7fb5"/></svg>'
     )
+
+
+def _svg(width: int, height: int, says: str) -> str:
+    """The open tag of a picture, which a narrow screen may shrink but not cut."""
+    box = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return f'{_SVG} {box} aria-label="{escape(says)}"'
 
 
 def _fewer(values: Array) -> Array:
