@@ -1,6 +1,6 @@
 """Balanced cohorts: how long a draw takes, how well it balances, and what noise on labels costs.
 
-    python benchmarks/balanced.py [--most 1000000] [--cohorts 40]
+    python benchmarks/balanced.py [--most 1000000] [--cohorts 40] [--only landing]
 
 Processor time, the best of several draws. Variances are of the mean of ten label shares
 (Dirichlet(0.3), sizes 1 to 1,000, m = 10, 9 components), relative to MD sampling.
@@ -80,6 +80,19 @@ def speed(most: int, cohorts: int) -> None:
         n *= 10
 
 
+def landing(cohorts: int) -> None:
+    """What it brings to find the end of the walk by linear programming."""
+    print("\nn         dropping                   linear programming")
+    for n in (100, 1_000):
+        shares, counts = federation(n)
+        x = shares_of(counts)
+        cells = [
+            relative(Cube.balancing(shares, M, x, M - 1, program), x, cohorts)
+            for program in (False, True)
+        ]
+        print(f"{n:<9d} {cells[0]:26s} {cells[1]}", flush=True)
+
+
 def noise(cohorts: int) -> None:
     """What noise on the label counts costs, of every class and of three groups of classes."""
     shares, counts = federation(200)
@@ -105,6 +118,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--cohorts", type=int, default=200)
+    parser.add_argument("--only", choices=["speed", "landing", "noise"])
     given = parser.parse_args()
-    speed(given.most, given.cohorts)
-    noise(given.cohorts)
+    if given.only in (None, "speed"):
+        speed(given.most, given.cohorts)
+    if given.only in (None, "landing"):
+        landing(given.cohorts)
+    if given.only in (None, "noise"):
+        noise(given.cohorts)

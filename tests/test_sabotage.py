@@ -38,6 +38,7 @@ from fedcohort.core.design import counted
 from fedcohort.core.errors import CheckFailed
 from fedcohort.designs import (
     Bernoulli,
+    Cube,
     Everyone,
     FixedSize,
     LocalPivotal,
@@ -48,6 +49,7 @@ from fedcohort.designs import (
     Systematic,
 )
 from fedcohort.designs import pivotal as pivotal_design
+from fedcohort.designs.list_sequential import ListSequential
 from fedcohort.maths.draws import below, coins, distinct, pick
 from fedcohort.schemes.binomial import Binomial
 from fedcohort.schemes.clustered_size import ClusteredSize
@@ -141,6 +143,31 @@ def _as_if_independent(design: Any, x: Any) -> Any:
     return (x.T * variance).T
 
 
+def _never_at_the_end(design: Systematic, rng: Any) -> Cohort:
+    """The last stretch of starts is forgotten."""
+    places = max(1, len(design._cuts) - 1)
+    at = int(below(rng, places, 1)[0])  # and all others are alike
+    return design.cohort(design._members(design._starts()[at]))
+
+
+def _first_of_the_line(design: Pivotal, rng: Any) -> Cohort:
+    """Nobody asks chance: the first on the line come."""
+    first = design._line[: design.size - len(design.sure)]
+    return design.cohort(np.concatenate([design.sure, first]))
+
+
+def _chain_without_memory(design: Pivotal) -> Any:
+    """Nobody stays undecided for longer than one duel."""
+    line = design._line
+    return [0.0] * len(line), [-0.25] * len(line)
+
+
+def _first_of_the_list(design: FixedSize, rng: Any) -> Cohort:
+    """Nobody asks chance: the first of the undecided come."""
+    left = design.open[: design.size - len(design.sure)]
+    return design.cohort(np.concatenate([design.sure, left]))
+
+
 def _weights_of_md(design: FixedSize) -> Any:
     return np.full(design.n, 1.0 / max(1, design.size))  # sure clients weigh p_i
 
@@ -166,7 +193,15 @@ DESIGN_DEFECTS: list[tuple[type, str, Any, str, str]] = [
     (Systematic, "_members", _one_step_too_few, "systematic", "exactly-m"),
     (Systematic, "_at", _ends_belong_to_the_client_before, "systematic", "unbiased"),
     (Systematic, "count_covariance_times", _as_if_independent, "systematic", "moments"),
+    (Systematic, "draw", _never_at_the_end, "systematic", "moments"),
+    (Pivotal, "draw", _first_of_the_line, "pivotal", "unbiased"),
+    (Pivotal, "_chain", property(_chain_without_memory), "pivotal", "moments"),
     (Pivotal, "count_covariance_times", _as_if_independent, "pivotal", "moments"),
+    (LocalPivotal, "draw", _first_of_the_list, "local-pivotal", "unbiased"),
+    (Cube, "draw", _first_of_the_list, "balanced", "unbiased"),
+    (Cube, "_enumerated", property(lambda d: np.eye(len(d.open))), "balanced", "moments"),
+    (ListSequential, "draw", _first_of_the_list, "optimal-fixed", "unbiased"),
+    (ListSequential, "count_covariance_times", _as_if_independent, "optimal-fixed", "moments"),
     (FixedSize, "value", property(_weights_of_md), "pivotal", "unbiased"),
     (FixedSize, "value", property(_weights_of_md), "systematic", "unbiased"),
     (

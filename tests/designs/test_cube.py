@@ -54,7 +54,7 @@ def test_any_sizes_and_features(sizes: list[int], data: st.DataObject) -> None:
 
 
 def test_equal_clients_in_two_groups_are_drawn_from_both() -> None:
-    features = np.repeat([[1.0], [-1.0]], 4, axis=0)
+    features = np.array([1.0, 1, -1, 1, -1, -1, 1, -1])[:, None]  # in no order
     design = Cube.balancing(Shares.of(np.ones(8, dtype=np.int64)), 4, features, 1)
     rng = stream(0, "x")
     sums = {float(features[design.draw(rng).clients].sum()) for _ in range(50)}
@@ -146,3 +146,13 @@ def test_a_planted_defect_is_caught(
     design = Cube.balancing(Shares.of(np.array([5, 4, 3, 2, 1])), 2, FEATURES, 1)
     mean = enumerated_moments(design.enumerate(), design.n).mean
     assert list(mean) != [design.target.fraction(i) for i in range(design.n)]
+
+
+def test_a_flight_that_balances_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted defect: chances are exact, but the features are forgotten."""
+    alone = lambda design: np.ones((len(design.open), 1))  # noqa: E731
+    monkeypatch.setattr(Cube, "balanced_columns", alone)
+    with pytest.raises(AssertionError):
+        test_features_hardly_vary_and_the_estimate_says_so()
+    with pytest.raises(AssertionError):
+        test_equal_clients_in_two_groups_are_drawn_from_both()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
-from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
+from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic, pivotal
 from fedcohort.designs.pivotal import duel
 from fedcohort.maths.draws import Tickets
 from fedcohort.testing.claims import check_design
@@ -101,8 +101,8 @@ def test_totals_of_any_size_are_exact(scale: int) -> None:
         assert len(design.draw(stream(0, "x"))) == 3
 
 
-@pytest.mark.parametrize("kind", ["line", "neighbours"])
-def test_clients_are_drawn_as_often_as_they_should_be(kind: str) -> None:
+def as_often_as_they_should_be(kind: str) -> bool:
+    """Whether every client of forty is drawn as often as exact tails allow, at level 1e-6."""
     from scipy.stats import binom
 
     sizes = 1 + stream(0, "sizes").integers(0, 30, 40)
@@ -114,8 +114,38 @@ def test_clients_are_drawn_as_often_as_they_should_be(kind: str) -> None:
         counts[design.draw(rng).clients] += 1
     chance = design.inclusion()
     level = 1e-6 / 80
-    assert np.all(binom.cdf(counts, rounds, chance) > level)
-    assert np.all(binom.sf(counts - 1, rounds, chance) > level)
+    low, high = binom.cdf(counts, rounds, chance), binom.sf(counts - 1, rounds, chance)
+    return bool(np.all(low > level) and np.all(high > level))
+
+
+@pytest.mark.parametrize("kind", ["line", "neighbours"])
+def test_clients_are_drawn_as_often_as_they_should_be(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert as_often_as_they_should_be(kind)
+
+    def fair(tickets: Tickets, one: int, other: int, whole: int) -> tuple[int, int]:
+        both = one + other  # the planted defect: both win as often, whatever their masses
+        most = min(both, whole)
+        return (most, both - most) if tickets.heads(1, 2) else (both - most, most)
+
+    monkeypatch.setattr(pivotal, "duel", fair)
+    assert not as_often_as_they_should_be(kind)
+
+
+def test_neighbours_that_never_meet_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted defect: unbiased, but whoever is farthest is met, and nothing is spread."""
+
+    def farthest(design: LocalPivotal, one: int, left: list[int]) -> int:
+        others = np.array([i for i in left if i != one])
+        apart = ((design._inside[others] - design._inside[one]) ** 2).sum(axis=1)
+        return int(others[np.argmax(apart)])
+
+    none = property(lambda design: np.empty((len(design.open), 0), dtype=np.int64))
+    monkeypatch.setattr(LocalPivotal, "_near", none)
+    monkeypatch.setattr(LocalPivotal, "_nearest", farthest)
+    with pytest.raises(AssertionError):
+        test_many_clients_are_spread()
 
 
 def test_many_clients_are_spread() -> None:

@@ -25,13 +25,14 @@ from fedcohort.core import (
 )
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.streams import stream
 from fedcohort.designs import Rows
 from fedcohort.harness.trial import Trial
 from fedcohort.maths.draws import distinct
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
-from fedcohort.theory.advice import SchemeFacts, _never, declared
+from fedcohort.theory.advice import SchemeFacts, _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen
@@ -158,6 +159,37 @@ def test_pilot_updates_rank_by_the_exact_variance():
         design = law_of(name, Federation.from_sizes(SKEWED), 6)
         assert advice.row(name).score == pytest.approx(design.aggregate_variance(updates))
     assert any("pilot" in line for line in advice.cannot_know)
+
+
+def test_a_pilot_round_alone_ranks_what_balances_updates():
+    rng = stream(0, "pilot")
+    kind = rng.integers(0, 4, 40)  # four kinds of clients, in no order
+    updates = np.eye(4)[kind] * 5 + 0.1 * rng.standard_normal((40, 4))
+    known = Known(Federation.from_sizes([50] * 40), None, updates)
+    words = [word for word in by_pilot(known) if word.startswith("balanced")]
+    assert words == ["balanced:by=updates"]
+    assert by_pilot(Known(known.federation)) == []  # nothing to go by
+    only = ["md", "balanced", *words]
+    advice = advise([50] * 40, m=8, updates=updates, only=only, sweep=())
+    assert advice.row("balanced").status == "unknown"  # it asks for labels
+    found = advice.row("balanced:by=updates")
+    assert found.status == "approximate"
+    assert "Monte Carlo, 64 cohorts" in found.note
+    assert found.score < 0.2 * advice.row("md").score
+    assert advice.recommended == "balanced:by=updates"
+    hidden = {"only": only, "sweep": (), "secure_aggregation": True}
+    assert advise([50] * 40, m=8, updates=updates, **hidden).recommended == "md"
+
+
+def test_what_stays_visible_under_secure_aggregation_is_said_with_what_it_is_worth():
+    rng = stream(0, "labels")
+    labels = np.array([rng.multinomial(50, rng.dirichlet(np.full(4, 0.3))) for _ in range(40)])
+    told = {"label_histograms": labels, "only": ["md", "uniform", "balanced"], "sweep": ()}
+    advice = advise([50] * 40, m=6, secure_aggregation=True, **told)
+    assert advice.row(advice.recommended).secure_aggregation.startswith("partly")
+    said = next(line for line in advice.reasons if "not hidden by secure aggregation" in line)
+    assert "of the schemes that ask nothing" in said
+    assert not any("not hidden by" in line for line in advise([50] * 40, m=6, **told).reasons)
 
 
 def test_schemes_that_ask_are_ranked_by_a_pilot_round():

@@ -8,7 +8,7 @@ read the same object.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from fedcohort.core import notebook
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.participation import Participation
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.types import Array, Bools, Floats, Ints
 
 MATRIX_LIMIT = 5_000
 """Above this many clients a covariance is given as an operator only."""
@@ -60,6 +60,23 @@ class Pools(ABC):
     @abstractmethod
     def average(self, values: Floats) -> Floats:
         """(n,) the mean of values over the pool of each client, by chance; 1 without a pool."""
+
+    def visits(self, answers: Floats, tries: int) -> Floats:
+        """(n,) how often a draw comes to each client, in units of its own chance.
+
+        A draw is made up to ``tries`` times, and a client answers with the chance ``answers``
+        (n,). Where pools do not overlap, of mean A: 1 + (1 - A) + ... = (1 - (1 - A)^tries) / A.
+        """
+        average = np.minimum(1.0, self.average(answers))
+        out: Floats = (1.0 - (1.0 - average) ** tries) / average
+        return out
+
+    def together(self, lost: Sequence[int], free: Bools, rng: Any) -> list[int | None] | None:
+        """Stand-ins for lost draws, drawn at once among those free (n,), in the order of ``lost``.
+
+        None for a draw whose pool is exhausted. None for all: each is drawn in its pool by itself.
+        """
+        return None
 
 
 class Design(ABC):

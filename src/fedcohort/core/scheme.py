@@ -105,6 +105,9 @@ class Scheme(Checked, ABC, Generic[S]):
         it then needs to be told how many samples took part.
     subsampling
         Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
+    with_pilot
+        Settings, as in ``"by=updates"``, with which a pilot round of updates is enough to know its
+        law; advice looks at it with these as well.
     State
         A frozen dataclass of arrays, numbers and strings: all that it remembers.
     """
@@ -117,6 +120,7 @@ class Scheme(Checked, ABC, Generic[S]):
     divides: ClassVar[bool] = False
     subsampling: ClassVar[bool] = False
     counts_samples: ClassVar[bool] = False
+    with_pilot: ClassVar[str] = ""
     State: ClassVar[type] = NoState
 
     def start(self, federation: Federation, rng: Any) -> S | Conversation[S]:

@@ -74,7 +74,7 @@ class Cube(Approximated):
         return 4 if self.nearby else 6  # where neighbours meet, the order is random as well
 
     def pools(self) -> NearPools:
-        return NearPools.around(self.columns, self.inclusion())
+        return NearPools.around(self.columns, self.inclusion(), self.drawn_with)
 
     def balanced_columns(self) -> Floats:
         return np.concatenate([np.ones((len(self.open), 1)), self.columns[self.open]], axis=1)

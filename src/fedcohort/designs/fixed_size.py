@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from fedcohort.core.paths import every_path
 from fedcohort.core.shares import Shares, capped, exact_sum
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.counts import largest_of_others
+from fedcohort.maths.draws import Rng
 
 EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""
@@ -134,6 +135,10 @@ class FixedSize(Design):
         """The cohort of these clients, in any order."""
         clients = np.sort(chosen)
         return Cohort(clients, self.value[clients], np.ones(len(clients), dtype=np.int64))
+
+    def drawn_with(self, parts: Ints, whole: int, rng: Rng) -> Ints:
+        """Clients drawn as this design draws, with other chances."""
+        return replace(self, parts=parts, whole=whole).draw(rng).clients
 
     def outcomes(self) -> Iterator[tuple[Fraction, Ints]]:
         """Every cohort with its probability, each perhaps in parts: every path through `draw`."""

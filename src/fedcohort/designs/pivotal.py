@@ -70,7 +70,7 @@ class Pivotal(FixedSize):
         return self.order[inside[self.order]]
 
     def pools(self) -> NearPools:
-        return NearPools.along(self.order, self.inclusion())
+        return NearPools.along(self.order, self.inclusion(), self.drawn_with)
 
     def draw(self, rng: Rng) -> Cohort:
         tickets, whole = Tickets(rng), self.whole
@@ -147,7 +147,7 @@ class LocalPivotal(Approximated):
         return 5  # the order of the duels is random as well
 
     def pools(self) -> NearPools:
-        return NearPools.around(self.points, self.inclusion())
+        return NearPools.around(self.points, self.inclusion(), self.drawn_with)
 
     def balanced_columns(self) -> Floats:
         return np.ones((len(self.open), 1))

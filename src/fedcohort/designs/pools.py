@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from fedcohort.core.design import Pool, Pools
-from fedcohort.core.types import Floats, Ints
+from fedcohort.core.types import Bools, Floats, Ints
 
 
 class RowPools(Pools):
@@ -63,6 +67,9 @@ class StratumPools(Pools):
         return out
 
 
+Drawn = Callable[[Ints, int, Any], Ints]
+WHOLE = 2**50
+"""The mass that each missing client spreads over its neighbours."""
 NEAREST = 50
 """No pool of neighbours has more clients."""
 
@@ -70,16 +77,33 @@ NEAREST = 50
 class NearPools(Pools):
     """The neighbours of each client, which look like it, so that a cohort stays balanced.
 
-    ``near`` (n, k) holds the neighbours of each client and ``chances`` (n,) how likely they are.
-    A client with the chance 1 is in the cohort already.
+    Stand-ins of all who are missing are drawn at once, by the design itself with other chances:
+    each missing client spreads the mass 1 over its neighbours that were not asked yet. So their
+    sums are about those of the neighbours, and no two stand-ins are too much alike.
+
+    Pools overlap, and a client between many others is in more of them. Who was drawn with the
+    chance pi_i, answers with a_i, and has neighbours that answer with A_i on average hands
+
+        pi_i (1 - a_i) (1 + (1 - A_i) + ...)
+
+    draws on to its pool; what client j gets of it all, beside pi_j, is `visits`.
+
+    Parameters
+    ----------
+    near
+        (n, k) the neighbours of each client.
+    chances
+        (n,) how likely each is drawn. A client with the chance 1 is in the cohort already.
+    drawn
+        Draws clients, given masses (n,) and what is a whole; None: each draw is made by itself.
     """
 
-    def __init__(self, near: Ints, chances: Floats) -> None:
-        self.near = near
+    def __init__(self, near: Ints, chances: Floats, drawn: Drawn | None = None) -> None:
+        self.near, self.first, self.drawn = near, chances, drawn
         self.chances = np.where(chances < 1.0, chances, 0.0)
 
     @classmethod
-    def along(cls, order: Ints, chances: Floats) -> NearPools:
+    def along(cls, order: Ints, chances: Floats, drawn: Drawn | None = None) -> NearPools:
         """Neighbours on a line."""
         line = order[(chances[order] > 0) & (chances[order] < 1.0)]
         k = _how_many(chances)
@@ -87,30 +111,75 @@ class NearPools(Pools):
         first = np.clip(before - 1 - k // 2, 0, len(line) - k)
         near = np.empty((len(order), k), dtype=np.int64)
         near[order] = line[first[:, None] + np.arange(k)]
-        return cls(near, chances)
+        return cls(near, chances, drawn)
 
     @classmethod
-    def around(cls, points: Floats, chances: Floats) -> NearPools:
+    def around(cls, points: Floats, chances: Floats, drawn: Drawn | None = None) -> NearPools:
         """Neighbours in space. # (n, f)."""
         from scipy.spatial import KDTree
 
         inside = np.flatnonzero((chances > 0) & (chances < 1.0))
         k = _how_many(chances)
         if k == 0 or points.shape[1] == 0:
-            return cls.along(np.arange(len(chances)), chances)
+            return cls.along(np.arange(len(chances)), chances, drawn)
         _, places = KDTree(points[inside]).query(points, np.arange(1, k + 1))
-        return cls(inside[places], chances)
+        return cls(inside[places], chances, drawn)
 
     def of(self, client: int) -> Pool:
         near = self.near[client]
         return Pool(near, self.chances[near], False)
 
-    def average(self, values: Floats) -> Floats:
-        mass = self.chances[self.near]  # (n, k)
-        total = mass.sum(axis=1)
-        sums = (mass * values[self.near]).sum(axis=1)
-        out: Floats = np.divide(sums, total, out=np.ones(len(values)), where=total > 0)
+    @cached_property
+    def _shares(self) -> Floats:
+        """(n, k) the chance of each neighbour to stand in for a client: itself never.
+
+        Who is in the cohort does not, either; it is as often as its own chance says, whoever else
+        is missing (which is nearly so).
+        """
+        own = self.near == np.arange(len(self.near))[:, None]
+        mass = np.where(own, 0.0, (self.chances * (1.0 - self.chances))[self.near])
+        total = mass.sum(axis=1, keepdims=True)
+        out: Floats = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
         return out
+
+    def average(self, values: Floats) -> Floats:
+        out = (self._shares * values[self.near]).sum(axis=1)
+        return np.where(self._shares.any(axis=1), out, 1.0)
+
+    def visits(self, answers: Floats, tries: int) -> Floats:
+        passed = self.first * (1.0 - answers) * super().visits(answers, tries - 1)
+        came = np.zeros(len(answers))
+        np.add.at(came, self.near, passed[:, None] * self._shares)
+        return 1.0 + np.divide(came, self.chances, out=np.zeros_like(came), where=self.chances > 0)
+
+    def together(self, lost: Sequence[int], free: Bools, rng: Any) -> list[int | None] | None:
+        if self.drawn is None:
+            return None
+        masses, able = np.zeros(len(free), dtype=np.int64), []
+        for client in lost:
+            near = self.near[client]
+            mass = np.where(free[near], self.chances[near], 0.0)
+            if not mass.any():
+                continue
+            parts = (mass * (WHOLE / mass.sum())).astype(np.int64)
+            parts[mass.argmax()] += WHOLE - parts.sum()
+            masses[near] += parts
+            able.append(client)
+        if np.any(masses > WHOLE):  # too few neighbours for so many: one after the other
+            return None
+        pairs = self._paired(able, self.drawn(masses, WHOLE, rng).tolist()) if able else {}
+        return [pairs.get(client) for client in lost]
+
+    def _paired(self, lost: list[int], chosen: list[int]) -> dict[int, int]:
+        """Who stands in for whom: a neighbour where there is one, else any that is left."""
+        left, out = dict.fromkeys(chosen), {}
+        for client in lost:
+            near = next((i for i in self.near[client].tolist() if i in left), None)
+            if near is not None:
+                out[client] = near
+                del left[near]
+        rest = [client for client in lost if client not in out]
+        return out | dict(zip(rest, left, strict=True))
 
 
 def _how_many(chances: Floats) -> int:

@@ -69,7 +69,7 @@ class Systematic(FixedSize):
         return self._at(steps * self.whole + start)
 
     def pools(self) -> NearPools:
-        return NearPools.along(self.order, self.inclusion())
+        return NearPools.along(self.order, self.inclusion(), self.drawn_with)
 
     def draw(self, rng: Rng) -> Cohort:
         stretch = int(pick(rng, self._cuts, self.whole, np.zeros(1, dtype=np.int64))[0])

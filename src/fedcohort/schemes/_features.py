@@ -169,6 +169,7 @@ class Featured(Scheme[Features]):
         frozenset({UPDATE}), lambda scheme: frozenset({UPDATE} if scheme.by == "updates" else ())
     )
     State: ClassVar[type] = Features
+    with_pilot: ClassVar[str] = "by=updates"
 
     def __post_init__(self) -> None:
         super().__post_init__()

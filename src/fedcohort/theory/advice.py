@@ -16,9 +16,10 @@ from fedcohort.core.errors import BadParameter, FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.spec import split
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
-from fedcohort.schemes import SCHEMES, find
+from fedcohort.schemes import SCHEMES, find, schemes
 from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.plain_words import in_three_sentences
@@ -190,12 +191,13 @@ def advise(
 ) -> Advice:
     """Compare every scheme on a federation before any training, and recommend one.
 
-    Schemes are ranked by the exact variance of the aggregate, tr(X' Cov X): of the pilot
-    round's updates where given, else of label shares where given. With neither, updates are
-    modelled as a common part of squared length 1 plus independent deviations of squared
-    length ``heterogeneity``; the variance is then exactly
-    heterogeneity * Sigma + Var(sum omega). Only unbiased schemes whose law is known, with at
-    most m clients per round that train or answer with the model at hand, are recommended.
+    Schemes are ranked by the variance of the aggregate, tr(X' Cov X): of the pilot round's
+    updates where given, else of label shares where given; exact, or estimated from drawn cohorts
+    where no formula gives it (``status``). With neither, updates are modelled as a common part of
+    squared length 1 plus independent deviations of squared length ``heterogeneity``; the variance
+    is then exactly heterogeneity * Sigma + Var(sum omega). Only unbiased schemes whose law is
+    known, with at most m clients per round that train or answer with the model at hand, are
+    recommended.
 
     Parameters
     ----------
@@ -225,7 +227,8 @@ def advise(
         With a noise multiplier, what each scheme costs in privacy: see `theory.price`. With a
         wanted epsilon instead, how much noise it takes: see `theory.noise_for`.
     only
-        Names of the schemes to compare; all by default.
+        Names of the schemes to compare, also with settings, as ``"balanced:by=updates"``; all by
+        default, with a pilot round also those that balance or line up its updates.
 
     >>> advice = advise([50] * 100, m=10)
     >>> advice.recommended
@@ -241,9 +244,9 @@ def advise(
     judge = Judge(
         known, rounds, spread, model_bytes, own, secure_aggregation, noise, epsilon, delta
     )
-    wanted = [*SCHEMES, *own] if only is None else list(only)
-    for name in wanted:
-        find(name)  # an unknown name is told with what it may have meant
+    wanted = [*SCHEMES, *own, *by_pilot(known)] if only is None else list(only)
+    for word in wanted:
+        find(split(word)[0])  # an unknown name is told with what it may have meant
     rows = [judge.facts(name, m) for name in dict.fromkeys(wanted)]
     rows.sort(key=_order)
     best = chosen(rows, m, secure_aggregation)
@@ -288,9 +291,9 @@ class Judge:
     def criterion(self) -> str:
         """What schemes are ranked by, in words."""
         if self.known.updates is not None:
-            return "exact variance of the aggregated pilot updates"
+            return "variance of the aggregated pilot updates"
         if self.known.label_histograms is not None:
-            return "exact variance of the label shares of a cohort"
+            return "variance of the label shares of a cohort"
         return f"variance of the aggregate, {self.heterogeneity:g} * Sigma + Var(sum of weights)"
 
     def build(self, name: str, m: int) -> Scheme[Any]:
@@ -458,6 +461,13 @@ class Judge:
                 "computed here."
             )
         return f"Its law is known only after asking ({names})."
+
+
+def by_pilot(known: Known) -> list[str]:
+    """Schemes that a pilot round gives a law, with the settings which that takes."""
+    if known.updates is None:
+        return []
+    return [f"{name}:{cls.with_pilot}" for name, cls in schemes().items() if cls.with_pilot]
 
 
 def sorted_signals(signals: Iterable[Any]) -> list[Any]:

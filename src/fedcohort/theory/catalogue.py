@@ -14,7 +14,7 @@ from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats
 from fedcohort.schemes import SCHEMES
-from fedcohort.theory.advice import Judge, checked_settings
+from fedcohort.theory.advice import Judge, by_pilot, checked_settings
 from fedcohort.theory.constants import Constants, constants
 from fedcohort.theory.pilot import Known, NotKnownError
 
@@ -61,8 +61,10 @@ def catalogue_constants(
     """
     fed = federation if isinstance(federation, Federation) else Federation.from_sizes(federation)
     own = checked_settings(settings or {}, m)
-    judge = Judge(Known(fed, label_histograms, updates), 1, 1.0, None, own)  # type: ignore[arg-type]
-    rows = [_row(judge, name, m) for name in dict.fromkeys([*SCHEMES, *own])]
+    known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
+    judge = Judge(known, 1, 1.0, None, own)
+    names = dict.fromkeys([*SCHEMES, *own, *by_pilot(known)])
+    rows = [_row(judge, name, m) for name in names]
     return tuple(sorted(rows, key=_order))
 
 

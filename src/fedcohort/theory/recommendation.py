@@ -144,6 +144,8 @@ def reasons(
         return (*out, "No unbiased scheme with a known law stays within m clients a round.")
     rows = [row for row in rows if admitted(row, judge.secure_aggregation)]
     out += [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
+    if judge.secure_aggregation:
+        out += _if_nothing_may_be_shown(best, rows, m)
     out += _uniform_against_md(rows, m, n, sum_squares)
     if judge.known.updates is None and judge.known.label_histograms is None:
         out += _if_more_or_less_alike(rows, best, m, judge.heterogeneity)
@@ -164,7 +166,7 @@ def _against(best: SchemeFacts, rows: Sequence[SchemeFacts], judge: Judge) -> st
     score = best.score or 0.0
     text = (
         f"Of the unbiased schemes within the budget, {best.name} has the least "
-        f"{judge.criterion}: {score:.4g}"
+        f"{judge.criterion}: {'about ' * (best.status == 'approximate')}{score:.4g}"
     )
     others = [row for row in rows if row.name == "md" and row is not best and row.score]
     if others and others[0].score:
@@ -193,6 +195,21 @@ def _if_all_could_compute(best: SchemeFacts, rows: Sequence[SchemeFacts], m: int
     return [
         f"Where {other.computing:.0f} clients can compute in every round, {other.name} has "
         f"{saved:.0%} less."
+    ]
+
+
+def _if_nothing_may_be_shown(best: SchemeFacts, rows: Sequence[SchemeFacts], m: int) -> list[str]:
+    """The best of those that leave no answer visible, where the recommended one does."""
+    if not best.secure_aggregation.startswith("partly") or best.score is None:
+        return []
+    hidden = [row for row in rows if eligible(row, m) and row.secure_aggregation.startswith("yes")]
+    if not hidden:
+        return ["Every scheme here that works with secure aggregation shows answers of clients."]
+    other = min(hidden, key=lambda row: row.score or 0.0)
+    more = f"{(other.score or 0.0) / best.score:.3g} times as much" if best.score else "more"
+    return [
+        f"What {best.name} asks is not hidden by secure aggregation; of the schemes that ask "
+        f"nothing {other.name} has the least, {more}."
     ]
 
 
@@ -273,7 +290,10 @@ def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
             "histograms would tell in part.")
         )  # fmt: skip
     else:
-        out.append("Whether the pilot round is typical: updates change as the model does.")
+        out.append(
+            "Whether the pilot round is typical: updates change as the model does, and a scheme "
+            "that goes by updates knows those of earlier rounds."
+        )
     unknown = [row for row in rows if row.status == "unknown"]
     waiting = ", ".join(row.name for row in unknown if row.needs != "nothing")
     if waiting:

@@ -19,6 +19,10 @@ the jackknife (Quenouille 1956). Availability is learnt from *earlier* rounds al
 1/a = (asked + 1) / (answered + 1), which is unbiased but for (1 - a)^(asked + 1) / a; a client's
 answer of the round itself must not enter, or the correction would be too small.
 
+Where pools overlap (the neighbours of each client, in designs that spread or balance a cohort),
+A / (1 - (1 - A)^t) becomes 1 / v_j, v_j how often a draw comes to j (`Pools.visits`), and the
+stand-ins of all who are missing are drawn at once, by the design itself (`Pools.together`).
+
 Where all members of a pool are alike this is the plain redraw, and the best there is; where they
 are not, the weights see to it.
 

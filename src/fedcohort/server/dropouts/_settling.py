@@ -75,14 +75,13 @@ def settle(
 
 
 def _factors(clients: Ints, pools: Pools | None, attendance: Attendance, tries: int) -> Floats:
-    """(k,) A / (a_j (1 - (1 - A)^t)) for clients with a pool, 1 / a_j for the others."""
+    """(k,) 1 / (a_j v_j) for clients to whom a draw comes v_j times, 1 / a_j without pools."""
     if pools is None:
         return 1.0 / Attendance(attendance.asked[clients], attendance.answered[clients]).chances
     chances = attendance.chances
     if np.all(chances == 1.0):
         return 1.0 / chances[clients]
-    average = np.minimum(1.0, pools.average(chances)[clients])
-    return np.asarray(average / (chances[clients] * (1.0 - (1.0 - average) ** tries)))
+    return 1.0 / (chances * pools.visits(chances, tries))[clients]
 
 
 class _Books:
@@ -118,8 +117,9 @@ def _redrawn(
     for _ in range(attempts):
         tried: list[tuple[int, int]] = []  # (who is lost, to whom the draw has gone)
         taken = books.asked.copy()
-        for client in lost:
-            other = _drawn_in(pools.of(client), books, taken, rng)
+        found = pools.together(lost, ~taken, rng)
+        for k, client in enumerate(lost):
+            other = found[k] if found else _drawn_in(pools.of(client), books, taken, rng)
             if other is not None and books.answered[other]:
                 extra[other] += 1
             elif other is not None:  # None: the pool is exhausted, and the draw stays lost
