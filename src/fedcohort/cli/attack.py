@@ -47,7 +47,7 @@ def attack(
 
     Shares, in percent, of the places in all cohorts, of the weight, and of the length of the
     server's steps: first as schemes are published, then hardened. Nobody trains. All schemes with
-    the default settings take about seven minutes of one processor; every row is printed when it is
+    the default settings take about ten minutes of one processor; every row is printed when it is
     known.
     """
     often = {"--rounds": (Whole(1, ROUND_LIMIT), rounds)}
