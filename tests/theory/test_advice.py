@@ -183,13 +183,13 @@ def test_a_pilot_round_alone_ranks_what_balances_updates():
 
 def test_what_stays_visible_under_secure_aggregation_is_said_with_what_it_is_worth():
     rng = stream(0, "labels")
-    labels = np.array([rng.multinomial(50, rng.dirichlet(np.full(4, 0.3))) for _ in range(40)])
+    labels = np.array([rng.multinomial(50, rng.dirichlet(np.full(4, 0.3))) for _ in range(24)])
     told = {"label_histograms": labels, "only": ["md", "uniform", "balanced"], "sweep": ()}
-    advice = advise([50] * 40, m=6, secure_aggregation=True, **told)
+    advice = advise([50] * 24, m=4, secure_aggregation=True, **told)
     assert advice.row(advice.recommended).secure_aggregation.startswith("partly")
     said = next(line for line in advice.reasons if "not hidden by secure aggregation" in line)
     assert "of the schemes that ask nothing" in said
-    assert not any("not hidden by" in line for line in advise([50] * 40, m=6, **told).reasons)
+    assert not any("not hidden by" in line for line in advise([50] * 24, m=4, **told).reasons)
 
 
 def test_schemes_that_ask_are_ranked_by_a_pilot_round():
@@ -357,11 +357,12 @@ def test_only_what_works_with_secure_aggregation():
 def test_no_word_of_what_secure_aggregation_rules_out():
     rng = np.random.default_rng(1)
     updates = rng.normal(size=(5, 8))[np.arange(100) % 5] * rng.lognormal(0, 1, 100)[:, None]
-    free = advise([50] * 100, m=10, updates=updates)
-    assert free.recommended == "clustered-similarity"
+    free = advise([50] * 100, m=10, updates=updates, sweep=())
+    assert free.recommended == "balanced:by=updates"
+    assert free.row("clustered-similarity").score < free.row("md").score
     bound = advise([50] * 100, m=10, updates=updates, secure_aggregation=True)
     ruled_out = {row.name for row in bound.rows if row.secure_aggregation.startswith("no")}
-    assert {"clustered-similarity", "hcsfed"} <= ruled_out
+    assert {"clustered-similarity", "hcsfed", "balanced:by=updates"} <= ruled_out
     assert not ruled_out & {bound.recommended, *bound.sweep.best, *bound.sweep.scores}
     assert not any(f"{name} " in sentence for name in ruled_out for sentence in bound.reasons)
 
