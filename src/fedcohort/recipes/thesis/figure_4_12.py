@@ -97,7 +97,7 @@ def _relative(of: str, axes: Any, results: Results) -> None:
     axes.set_yticks(place, [f"{arm}, {label}" for label, arm in rows], fontsize=5)
     axes.invert_yaxis()
     axes.set(xlabel=f"{of}, % against Power-of-Choice")
-    axes.legend()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
 
 
 FIGURE_4_12 = Recipe(
