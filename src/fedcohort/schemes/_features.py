@@ -20,7 +20,8 @@ and be summed over a few groups of ``classes`` before that, so that less noise i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar
@@ -38,11 +39,13 @@ from fedcohort.core import (
     OneOf,
     Real,
     Replies,
+    RoundContext,
     Scheme,
     Signal,
     Whole,
 )
 from fedcohort.core.depending import depending
+from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.latest import check_rows, fits
 from fedcohort.core.shaped import Shaped
@@ -259,9 +262,14 @@ class Featured(Scheme[Features]):
         rows[replies.clients[good]] = new
         return replace(state, length=sent.shape[1], rows=rows)
 
-    def key(self, state: Features) -> Hashable:
-        """Of a law that depends on nothing else but the federation; see `Federation.remember`."""
-        return self, state.seed, state.rows.tobytes()
+    def design(self, state: Features, federation: Federation, context: RoundContext) -> Design:
+        """`given`, remembered: it depends on nothing but the federation and what is known of it."""
+        key = self, state.seed, state.rows.tobytes()
+        return federation.remember(key, lambda fed: self.given(state, fed))
+
+    @abstractmethod
+    def given(self, state: Features, federation: Federation) -> Design:
+        """The law of the cohort once the rows are known."""
 
     def features(self, state: Features, federation: Federation) -> Floats:
         """(n, f) the rows to look at; a client of which nothing is known stands at the mean."""

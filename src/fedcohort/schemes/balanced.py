@@ -12,7 +12,6 @@ from fedcohort.core import (
     Flag,
     Maybe,
     OneOf,
-    RoundContext,
     Whole,
     cohort_size,
 )
@@ -85,10 +84,7 @@ class Balanced(Featured):
         {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD}
     )
 
-    def design(self, state: Features, federation: Federation, context: RoundContext) -> Cube:
-        return federation.remember(self.key(state), lambda fed: self._design(state, fed))
-
-    def _design(self, state: Features, federation: Federation) -> Cube:
+    def given(self, state: Features, federation: Federation) -> Cube:
         m = cohort_size(self.m, federation, self.name)
         most = min(m - 1, MOST_COMPONENTS) if self.components is None else self.components
         features = self.features(state, federation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.core import Citation, Claim, Federation, RoundContext, cohort_size
+from fedcohort.core import Citation, Claim, Federation, cohort_size
 from fedcohort.designs import LocalPivotal as Design
 from fedcohort.schemes._features import Featured, Features
 
@@ -62,9 +62,6 @@ class LocalPivotal(Featured):
         }
     )
 
-    def design(self, state: Features, federation: Federation, context: RoundContext) -> Design:
-        return federation.remember(self.key(state), lambda fed: self._design(state, fed))
-
-    def _design(self, state: Features, federation: Federation) -> Design:
+    def given(self, state: Features, federation: Federation) -> Design:
         m = cohort_size(self.m, federation, self.name)
         return Design.proportional(federation.shares, m, self.features(state, federation))

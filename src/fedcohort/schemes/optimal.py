@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
-    UPDATE_NORM,
-    Ask,
-    Citation,
-    Claim,
-    Conversation,
-    Federation,
-    NoState,
-    RoundContext,
-    Scheme,
-    Signal,
-    Whole,
-    cohort_size,
-)
-from fedcohort.core.conversation import usable
+from fedcohort.core import Citation, Claim, Federation, cohort_size
 from fedcohort.core.types import Floats
 from fedcohort.designs import Bernoulli
 from fedcohort.maths.inclusion import minimal_variance_inclusion
+from fedcohort.schemes._lengths import ByLength
 
 
 @dataclass(frozen=True)
-class Optimal(Scheme[NoState]):
+class Optimal(ByLength):
     """Every client trains and reports the length of its update; few are asked to send it.
 
     Independent inclusion with the probabilities q_i that minimise the variance of the
@@ -53,8 +40,6 @@ class Optimal(Scheme[NoState]):
     (array([1]), array([0.33333333]))
     """
 
-    m: Annotated[int | str, Whole(1, words=("all",))] = 10
-
     name: ClassVar[str] = "optimal"
     paper: ClassVar[Citation] = Citation(
         "Wenlin Chen, Samuel Horváth, Peter Richtárik",
@@ -64,23 +49,10 @@ class Optimal(Scheme[NoState]):
         "equation (7)",
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
-    asks: ClassVar[frozenset[Signal]] = frozenset({UPDATE_NORM})
-
-    def select(
-        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
-    ) -> Conversation[Bernoulli]:
-        norms = yield Ask(UPDATE_NORM, federation.present)
-        return self.given(norms, federation)
 
     def given(self, norms: Floats, federation: Federation) -> Bernoulli:
-        """The law of the cohort once the norms (aligned with ``federation.present``) are known."""
         m = cohort_size(self.m, federation, self.name)
-        finite = np.maximum(np.nan_to_num(usable(np.asarray(norms))), 0.0)
-        weighted = federation.importance[federation.present] * finite
+        here, pull = federation.present, self.pull(norms, federation)
         inclusion = np.zeros(len(federation))
-        inclusion[federation.present] = (
-            minimal_variance_inclusion(weighted, m)
-            if weighted.any()
-            else m / len(federation.present)
-        )
+        inclusion[here] = minimal_variance_inclusion(pull[here], m) if pull.any() else m / len(here)
         return Bernoulli.of_floats(federation.shares, inclusion)

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
-    UPDATE_NORM,
-    Ask,
-    Citation,
-    Claim,
-    Conversation,
-    Federation,
-    NoState,
-    OneOf,
-    RoundContext,
-    Scheme,
-    Shares,
-    Signal,
-    Whole,
-    cohort_size,
-)
-from fedcohort.core.conversation import usable
+from fedcohort.core import Citation, Claim, Federation, OneOf, Shares, cohort_size
 from fedcohort.core.types import Floats
 from fedcohort.designs import ConditionalPoisson, Sampford
 from fedcohort.designs.list_sequential import ListSequential
+from fedcohort.schemes._lengths import ByLength
 
 LAWS: dict[str, type[ListSequential]] = {
     "conditional-poisson": ConditionalPoisson,
@@ -37,7 +22,7 @@ FINE = 2**30
 
 
 @dataclass(frozen=True)
-class OptimalFixed(Scheme[NoState]):
+class OptimalFixed(ByLength):
     """Every client trains and reports the length of its update; exactly m are asked to send it.
 
     The chances are those of `optimal`, q_i = min(1, c p_i ||U_i||) with sum m, which for
@@ -70,7 +55,6 @@ class OptimalFixed(Scheme[NoState]):
     (array([1]), array([0.5]))
     """
 
-    m: Annotated[int | str, Whole(1, words=("all",))] = 10
     joint: Annotated[str, OneOf(tuple(LAWS))] = "conditional-poisson"
 
     name: ClassVar[str] = "optimal-fixed"
@@ -82,25 +66,14 @@ class OptimalFixed(Scheme[NoState]):
         "equation (7), with a fixed size: Hájek (1964), Sampford (1967)",
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.EXACTLY_M})
-    asks: ClassVar[frozenset[Signal]] = frozenset({UPDATE_NORM})
-
-    def select(
-        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
-    ) -> Conversation[ListSequential]:
-        norms = yield Ask(UPDATE_NORM, federation.present)
-        return self.given(norms, federation)
 
     def given(self, norms: Floats, federation: Federation) -> ListSequential:
-        """The law of the cohort once the norms (aligned with ``federation.present``) are known."""
         m = cohort_size(self.m, federation, self.name)
-        here = federation.present
-        finite = np.maximum(np.nan_to_num(usable(np.asarray(norms))), 0.0)
-        wanted = np.zeros(len(federation))
-        wanted[here] = federation.importance[here] * finite
-        if np.count_nonzero(wanted) >= m:
-            parts = np.rint(wanted * (FINE / wanted.max())).astype(np.int64)
-            parts = np.where((wanted > 0) & (parts == 0), 1, parts)
+        here, pull = federation.present, self.pull(norms, federation)
+        if np.count_nonzero(pull) >= m:
+            parts = np.rint(pull * (FINE / pull.max())).astype(np.int64)
+            parts = np.where((pull > 0) & (parts == 0), 1, parts)
         else:  # all of these are sure, and the others equally likely to make up m
-            parts = np.where(wanted > 0, len(here) * m, 0)
+            parts = np.where(pull > 0, len(here) * m, 0)
             parts[here] = np.maximum(parts[here], 1)
         return LAWS[self.joint].proportional(Shares.of(parts), m, target=federation.shares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.core import Citation, Claim, Federation, RoundContext, cohort_size
+from fedcohort.core import Citation, Claim, Federation, cohort_size
 from fedcohort.designs import Pivotal as Design
 from fedcohort.schemes._features import Features
 from fedcohort.schemes._line import Lined
@@ -64,9 +64,6 @@ class Pivotal(Lined):
         }
     )
 
-    def design(self, state: Features, federation: Federation, context: RoundContext) -> Design:
-        return federation.remember(self.key(state), lambda fed: self._design(state, fed))
-
-    def _design(self, state: Features, federation: Federation) -> Design:
+    def given(self, state: Features, federation: Federation) -> Design:
         m = cohort_size(self.m, federation, self.name)
         return Design.proportional(federation.shares, m, self.order(state, federation))
