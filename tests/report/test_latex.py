@@ -18,8 +18,10 @@ def test_the_table_has_what_the_terminal_shows_and_nothing_runs(make) -> None:
     body = [line for line in lines if line.endswith(r"\\")]
     assert len(body) == 3
     assert len({line.count(" & ") for line in body}) == 1
-    assert body[0].startswith("Scheme & Final test accuracy & $\\pm$ sd".replace("\\\\", "\\"))
-    assert body[1].startswith(r"\textbf{")
+    assert body[0].startswith(r"Scheme & \shortstack[r]{Final test\\accuracy} & $\pm$ sd & Gap")
+    assert "Computed" not in text
+    assert body[1].count(r"\textbf{") == 2  # the scheme and its result: the best of nothing else
+    assert re.search(r" & \$-\$\d", body[2])
     assert r"50\%\_x\textbackslash{}" in text
     assert not re.search(r"\\input", text)
 

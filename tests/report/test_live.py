@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fedcohort import compare, report
 from fedcohort.learning import Quadratic
-from fedcohort.report.show.live import Watch, progress_of
+from fedcohort.simulation.live import Watch, progress_of
 from fedcohort.simulation.progress import ProgressFile, RunProgress, read_progress
 
 
@@ -63,7 +63,11 @@ def test_runs_that_were_there_before_do_not_count_as_work(make):
     out = console(terminal=False)
     now = iter([0.0, 10.0])
     with Watch(["md", "uniform"], 2, 20, out, clock=lambda: next(now)) as view:
-        view.finished(3, 4, make().traces[0])  # two were there
+        for seed in range(2):
+            note = ProgressFile(view.notes / f"{seed}.json", "uniform", seed, 20, before=20)
+            note(20, 0.5)
+        view.finished(3, 4, make().traces[0])
+        assert view.found == "2 of 4 runs"
     assert out.file.getvalue().strip().endswith("about 10.0 s left")
 
 
@@ -115,3 +119,29 @@ def test_a_notebook_shows_bars_that_are_kept_up_to_date(monkeypatch, make):
     assert "100% of &lt;md&gt;" in shown[-1]
     assert "done" in shown[-1]
     assert out.file.getvalue() == ""
+
+
+def test_what_was_there_before_is_said_and_counts_as_done(tmp_path):
+    task = Quadratic([[0.0], [1.0], [2.0]])
+
+    def watched(rounds, seeds):
+        with report.watch(["md", "full"], seeds, rounds, console(terminal=True)) as view:
+            compare(task, ["md:m=1", "full"], rounds=rounds, seeds=seeds, jobs=1, folder=tmp_path,
+                    notes=view.notes, finished=view.finished)  # fmt: skip
+            return view.found, view.time_left(), [note.before for note in view.read()]
+
+    assert watched(4, 1) == ("", "done", [0, 0])
+    assert watched(4, 1) == ("2 of 2 runs", "done", [4, 4])
+    assert watched(6, 1) == ("2 of 2 runs, with fewer rounds: continued", "done", [4, 4])
+    assert watched(6, 2)[0] == "2 of 4 runs"
+
+
+def test_in_a_notebook_a_comparison_shows_itself_unless_somebody_watches(monkeypatch):
+    seen = []
+    monkeypatch.setattr("fedcohort.simulation.comparison.in_notebook", lambda: True)
+    monkeypatch.setattr(Watch, "finished", lambda self, *_: seen.append(list(self.labels)))
+    task = Quadratic([[0.0], [1.0], [2.0]])
+    compare(task, ["md:m=1", "full"], rounds=2, seeds=1, jobs=1)
+    assert seen == [["md", "full"]] * 2
+    compare(task, ["md:m=1", "full"], rounds=2, seeds=1, jobs=1, finished=lambda *_: None)
+    assert len(seen) == 2

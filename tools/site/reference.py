@@ -33,7 +33,7 @@ MODULES = {
     "data": "data data.partition data.sets",
     "simulation": "simulation simulation.problem simulation.availability trace "
     "simulation.trials simulation.tuning",
-    "report": "report report.panels report.draw.drawing report.show.live",
+    "report": "report report.panels report.draw.drawing simulation.live",
     "privacy": "privacy",
     "flower": "flower",
     "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters.loop",

@@ -118,6 +118,8 @@ def run(
             settings=kept,
             **options,
         )
+    if view.found:
+        print(f"Found in {folder}: {view.found}.", file=sys.stderr)
     if comparison.interrupted:
         again = command if out is not None else f"{command} --out {shlex.quote(str(folder))}"
         print(f"Interrupted. Go on with: {again}", file=sys.stderr)

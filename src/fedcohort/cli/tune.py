@@ -106,6 +106,8 @@ def tune(
                 again += f" --out {shlex.quote(str(folder))}"
             print(f"Interrupted. Go on with: {again}", file=sys.stderr)
             raise typer.Exit(130) from None
+    if view.found:
+        print(f"Found in {folder}: {view.found}.", file=sys.stderr)
     judge = judging(tuning, context)
     if shared["as_json"]:
         print(json.dumps({**tuning.as_dict(), "compare": judge}, indent=2))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fedcohort.report.draw.drawing import Drawing
-    from fedcohort.report.show.live import Watch
     from fedcohort.simulation import Comparison
+    from fedcohort.simulation.live import Watch
 
 __all__ = [
     "combined",
@@ -121,8 +121,8 @@ def watch(
     console: Console | None = None,
     partitions: int = 1,
 ) -> Watch:
-    """A live view of a running comparison; see `fedcohort.report.show.live.Watch`."""
-    from fedcohort.report.show.live import Watch
+    """A live view of a running comparison; see `fedcohort.simulation.live.Watch`."""
+    from fedcohort.simulation.live import Watch
 
     if console is None:
         return Watch(labels, seeds, rounds, partitions=partitions)

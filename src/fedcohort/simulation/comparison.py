@@ -26,6 +26,7 @@ from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
+from fedcohort.simulation.live import Watch, in_notebook
 from fedcohort.simulation.processes import JOBS_LIMIT, Executor, Processes
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
@@ -236,7 +237,8 @@ def compare(
         `Centralised` has a step size of its own; several go by label.
     notes
         An existing folder in which every running run notes how far it is, for a live view
-        (`fedcohort.report.watch`).
+        (`fedcohort.report.watch`). In a notebook bars show it, unless ``notes`` or ``finished``
+        is given.
     settings
         Anything to keep with the comparison (data, partition, command).
     """
@@ -267,23 +269,30 @@ def compare(
     ]
     pool = Pool(over, named, executor, options, diverged)
     place = None if folder is None else Path(folder)
-    done: dict[Unit, Trace] = {}
+    found: dict[Unit, Trace] = {}
     if place is not None:
         from fedcohort import __version__  # which imports this module
 
         facts |= {**noted(over.fingerprints(), over.base), "version": __version__}
         agreed(place, facts)  # another comparison is refused before anything is computed
         paths = {unit: pool.file(place, unit) for unit in units}
-        done = {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
-        there = {unit: trace for unit, trace in done.items() if trace.rounds >= rounds}
-        done = {unit: _placed(trace, facts) for unit, trace in there.items()}  # others go on
+        found = {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
+    there = {unit: trace for unit, trace in found.items() if trace.rounds >= rounds}
+    done = {unit: _placed(trace, facts) for unit, trace in there.items()}  # others go on
     missing = [unit for unit in units if unit not in done]
     interrupted = False
     try:
-        with executor if missing else contextlib.nullcontext():
+        with contextlib.ExitStack() as opened:
+            if missing and notes is None and finished is None and in_notebook():
+                view = Watch(list(named), len(chosen), rounds, partitions=len(over.numbers))
+                notes, finished = opened.enter_context(view).notes, view.finished
+            watched = None if notes is None else Path(notes)
+            for unit, trace in found.items():
+                pool.found(unit, trace, rounds, watched)
+            if missing:
+                opened.enter_context(executor)
             pool.rehearse(missing)
             with contextlib.nullcontext() if place is None else claimed(place, facts):
-                watched = None if notes is None else Path(notes)
                 for trace in pool.run(missing, rounds, place, watched):
                     done[Unit.of(trace)] = trace
                     if finished is not None:

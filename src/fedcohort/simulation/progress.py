@@ -22,6 +22,8 @@ class RunProgress:
     accuracy: float | None
     """The latest; None where the task has none."""
     partition: int = 0
+    before: int = 0
+    """Rounds that were there before, out of an earlier call."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,14 @@ class ProgressFile:
     seed: int
     rounds: int
     partition: int = 0
+    before: int = 0
 
     def __call__(self, done: int, accuracy: float) -> None:
         """Replace the file: a reader sees the old one or the new one, never half of one."""
         known = accuracy if accuracy == accuracy else None
-        note = RunProgress(self.label, self.seed, done, self.rounds, known, self.partition)
+        note = RunProgress(
+            self.label, self.seed, done, self.rounds, known, self.partition, self.before
+        )
         # Nobody reads any more, or the disk is full: no reason to stop a run.
         with contextlib.suppress(OSError), replacing(self.path, durable=False) as file:
             file.write(json.dumps(asdict(note)).encode())

@@ -79,6 +79,7 @@ class Pool:
     def __post_init__(self) -> None:
         self.token = secrets.token_hex(8)
         self.told: set[tuple[str, str]] = set()
+        self.before: dict[Unit, int] = {}
 
     def rehearse(self, units: Sequence[Unit]) -> None:
         """One round of every scheme with one step of training, the first that it lacks.
@@ -94,6 +95,12 @@ class Pool:
         for found, *_ in self.executor.each(_run, calls):  # its warnings come again in the run
             if isinstance(found, Diverged) and self.lost is None:
                 raise found
+
+    def found(self, unit: Unit, trace: Trace, rounds: int, notes: Path | None) -> None:
+        """Hear of a run that is there already, though perhaps with too few rounds."""
+        self.before[unit] = min(trace.rounds, rounds)
+        if notes is not None:
+            self._note(notes, unit, rounds)(self.before[unit], float(trace.accuracy[-1]))
 
     def run(
         self, units: Sequence[Unit], rounds: int, place: Path | None, notes: Path | None
@@ -133,8 +140,13 @@ class Pool:
     def _noted(self, notes: Path | None, unit: Unit, rounds: int) -> dict[str, Any]:
         if notes is None or not self.executor.local:
             return {}
-        path = self.file(notes.absolute(), unit).with_suffix(".json")
-        return {"progress": ProgressFile(path, unit.label, unit.seed, rounds, unit.partition)}
+        return {"progress": self._note(notes, unit, rounds)}
+
+    def _note(self, notes: Path, unit: Unit, rounds: int) -> ProgressFile:
+        path, before = self.file(notes.absolute(), unit), self.before.get(unit, 0)
+        return ProgressFile(
+            path.with_suffix(".json"), unit.label, unit.seed, rounds, unit.partition, before
+        )
 
     def _pass_on(self, label: str, line: str, text: str) -> None:
         if (label, line) not in self.told:

@@ -59,6 +59,7 @@ class Measure:
         """A difference of two values, with its sign."""
         if not np.isfinite(value):
             return "–"
+        value += 0.0  # no zero has a minus
         return f"{100 * value:+.1f}" if self.percent else f"{value:+.3g}"
 
 

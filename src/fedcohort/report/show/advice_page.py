@@ -12,9 +12,10 @@ from string import Template
 import numpy as np
 
 from fedcohort.core.discovery import summary
+from fedcohort.core.durations import NOTHING
 from fedcohort.core.federation import Federation
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.report.show.format import NOTHING, byte_count, counted
+from fedcohort.report.show.format import byte_count, counted
 from fedcohort.report.show.markup import card
 from fedcohort.report.show.page import css, policy, template
 from fedcohort.report.show.prose import Card

@@ -1,7 +1,8 @@
-"""The summary as a table for LaTeX: what the terminal shows, with the best in bold."""
+"""The summary as a table for LaTeX: what a narrow terminal shows, with the best in bold."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from fedcohort.report.facts import summary
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
-    "±": r"$\pm$", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
+    "−": "$-$", "±": r"$\pm$", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
 }  # fmt: skip
+NOT_PRINTED = ("Best", "Computed in")
+"""What a terminal of 80 columns loses first: a page is narrow, too."""
 
 
 def escaped(text: str) -> str:
@@ -35,6 +38,7 @@ def table(comparison: Comparison, target: float | None = None) -> str:
     for name, part in parts(comparison):
         rows = summary(part, target)
         columns = summary_columns(part, rows, target)
+        columns = {head: cells for head, cells in columns.items() if head not in NOT_PRINTED}
         if name:
             out.append(f"% {' '.join(name.split())}")
         out += _tabular(columns)
@@ -42,12 +46,21 @@ def table(comparison: Comparison, target: float | None = None) -> str:
 
 
 def _tabular(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    heads = [escaped(heading) for heading in columns]
+    heads = [_broken(heading) for heading in columns]
     out = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule"]
     out += [f"{' & '.join(heads)} \\\\", r"\midrule"]
     for number, row in enumerate(zip(*columns.values(), strict=True)):
-        cells = [escaped(cell) for cell in row]
+        cells = [re.sub(r"^-(?=\d)", "$-$", escaped(cell)) for cell in row]
         if number == 0:  # the best comes first
-            cells = [rf"\textbf{{{cell}}}" for cell in cells]
+            cells[:2] = [rf"\textbf{{{cell}}}" for cell in cells[:2]]
         out.append(f"{' & '.join(cells)} \\\\")
     return [*out, r"\bottomrule", r"\end{tabular}"]
+
+
+def _broken(heading: str) -> str:
+    """Over two lines, where it has as many words."""
+    if " " not in heading or heading.startswith("±"):
+        return escaped(heading)
+    first, _, last = heading.partition(" to ")
+    first, last = (first, f"to {last}") if last else heading.rsplit(" ", 1)
+    return rf"\shortstack[r]{{{escaped(first)}\\{escaped(last)}}}"

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedcohort.core.durations import duration
 from fedcohort.report.facts import answers, clocked, target_of
 from fedcohort.report.facts.clients import heterogeneity
 from fedcohort.report.facts.combine import DIFFER, is_carried
 from fedcohort.report.facts.measures import Measure, measured
 from fedcohort.report.facts.significance import LEVEL, attainable_level, smallest_p
-from fedcohort.report.show.format import amount, byte_count, counted, duration, p_is, p_value
+from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
 from fedcohort.simulation.comparison import SHORTER, STATE
 from fedcohort.simulation.runfolder import VALIDATION
 

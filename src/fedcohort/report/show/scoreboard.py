@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedcohort.core.durations import duration
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import swatch
 from fedcohort.report.facts.combine import in_common, is_carried, parts
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
 from fedcohort.report.facts.pairs import final_levels, pairwise
-from fedcohort.report.show.format import amount, byte_count, duration, p_value, ratio, short
+from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short
 from fedcohort.report.show.markup import Column, sortable_table, strip
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
+from fedcohort.core.durations import duration
 from fedcohort.report.facts import clocked, summary, target_of
 from fedcohort.report.facts.combine import is_carried, parts
 from fedcohort.report.facts.measures import MEASURED_HERE, measured
-from fedcohort.report.show.format import amount, byte_count, duration, p_value, ratio, short
+from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short
 from fedcohort.report.show.prose import (
     apart,
     beside,

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
@@ -20,11 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fedcohort.core import notebook
-from fedcohort.report.show.format import NOTHING, duration
+from fedcohort.core.durations import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:
-    from fedcohort.simulation import Trace
+    from fedcohort.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Watch:
         with fedcohort.report.watch(["md", "uniform"], seeds=5, rounds=100) as view:
             compare(..., notes=view.notes, finished=view.finished)
 
+    In a notebook `compare` does so by itself.
+
     In a terminal and in a notebook one line per scheme is kept up to date; elsewhere one plain
     line is printed for every finished run. All goes to standard error, so output can still be
     piped.
@@ -92,7 +94,6 @@ class Watch:
         self._folder = tempfile.TemporaryDirectory(prefix="fedcohort-", ignore_cleanup_errors=True)
         self.notes = Path(self._folder.name)
         self._latest: dict[tuple[str, int, int], RunProgress] = {}
-        self._finished, self._resumed = 0, 0
         self._started = self.clock()
         self._live: Live | InNotebook | None = None
         if self.console.is_jupyter:
@@ -115,12 +116,12 @@ class Watch:
 
     def finished(self, done: int, total: int, trace: Trace) -> None:
         """Hear of a finished run."""
-        self._finished += 1
-        self._resumed = done - self._finished  # runs that were there before
+        self.read()
         accuracy = float(trace.accuracy[-1])
         known = accuracy if accuracy == accuracy else None
         done_all = trace.rounds, trace.rounds, known
         note = RunProgress(trace.label, trace.seed, *done_all, trace.partition)
+        note = replace(note, before=self._latest.get(_run(note), note).before)
         self._latest[_run(note)] = note
         if self._live is None:
             self.console.print(
@@ -144,14 +145,29 @@ class Watch:
 
     def time_left(self) -> str:
         """At the pace so far, in words."""
-        done = sum(note.done for note in self.read())
-        total = (len(self.labels) * self._runs - self._resumed) * self.rounds
+        notes = self.read()
+        before = sum(note.before for note in notes)  # cost nothing today
+        done = sum(note.done for note in notes) - before
+        total = len(self.labels) * self._runs * self.rounds - before
         elapsed = self.clock() - self._started
-        if not done:
-            return "starting"
         if done >= total:
             return "done"
-        return f"about {duration(elapsed * max(0, total - done) / done)} left"
+        if not done:
+            return "starting"
+        return f"about {duration(max(1.0, elapsed * (total - done) / done))} left"
+
+    @property
+    def found(self) -> str:
+        """What was there before, in words; empty if nothing was."""
+        before = [note.before for note in self.read() if note.before]
+        if not before:
+            return ""
+        of = f"{len(before)} of {len(self.labels) * self._runs} runs"
+        shorter = sum(rounds < self.rounds for rounds in before)
+        if not shorter:
+            return of
+        which = "" if shorter == len(before) else f"{shorter} of them "
+        return f"{of}, {which}with fewer rounds: continued"
 
     def table(self) -> RenderableType:
         """What the terminal shows."""
@@ -185,6 +201,11 @@ class Watch:
 
     def _pace(self) -> str:
         return f"{duration(self.clock() - self._started)} so far, {self.time_left()}"
+
+
+def in_notebook() -> bool:
+    """Whether what is shown goes into the output of a cell."""
+    return Console().is_jupyter
 
 
 class InNotebook:
