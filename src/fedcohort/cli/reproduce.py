@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import joblib
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fedcohort.cli.places import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
 from fedcohort.core.errors import BadInput, FedcohortError, brief
 from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
 from fedcohort.reproduction import former
+from fedcohort.reproduction.duration import Duration, duration
 from fedcohort.reproduction.judged import found_text
 from fedcohort.reproduction.tuned import told
 from fedcohort.simulation.engine import SEEDS_LIMIT
@@ -30,6 +32,7 @@ COLOURS = {
     "reproduced": "green", "partly": "yellow", "not reproduced": "red", "undecided": "cyan",
     FAILED: "red",
 }  # fmt: skip
+ROOT = Path("reproduced")
 WIDE = 110
 """Columns of a window in which criteria are shown, too; they are always in the files."""
 
@@ -60,6 +63,12 @@ def reproduce(
     paper: Annotated[
         str | None, typer.Option(help="List, or run with --all, those of one paper: a word of it.")
     ] = None,
+    how_long: Annotated[
+        bool,
+        typer.Option(
+            "--time", help="Only say how long it would take: plays a few rounds, writes nothing."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Repeat a figure or table of a paper: figure, tables and a verdict on every claim.
@@ -76,11 +85,18 @@ def reproduce(
         }
     )
     check_jobs(jobs)
+    check_places({"--out": out})
     asked = _Asked(scale, seed, seeds, partitions, jobs, ray)
     if name is not None:
         if everything or paper is not None:
             raise BadInput("Give the name of a recipe, or --all (with --paper), not both.")
-        _one(recipe(name), asked, out, as_json)
+        if how_long:
+            _how_long([recipe(name)], asked, lambda each: out or ROOT / asked.folder(each), as_json)
+        else:
+            _one(recipe(name), asked, out, as_json)
+    elif how_long:
+        root = out or ROOT
+        _how_long(_of(paper), asked, lambda each: root / asked.folder(each), as_json)
     elif everything:
         _all(_of(paper), asked, out, as_json)
     else:
@@ -105,8 +121,17 @@ class _Asked:
         if chosen.run is not None:  # a recipe as they were
             outcome = chosen.run(self.seed, self.seeds)
             return former.judged(chosen, outcome), outcome.write(folder, chosen.name)
-        started = time.monotonic()
-        run = Run.of(
+        run = self.plan(chosen, folder)
+        if run.scale.changed:
+            print(f"  At this scale: {run.scale.changed}", file=sys.stderr)
+        judged = Judged.of(run())
+        places = judged.write(folder)
+        facts = json.loads((folder / f"{chosen.name}.json").read_text(encoding="utf-8"))
+        return facts, places
+
+    def plan(self, chosen: Recipe, folder: Path) -> Run:
+        """What is to be run, of a recipe as they are."""
+        return Run.of(
             chosen,
             self.scale,
             folder,
@@ -117,12 +142,6 @@ class _Asked:
             ray=self.ray,
             tell=lambda text: print(f"  {text}", file=sys.stderr),
         )
-        if run.scale.changed:
-            print(f"  At this scale: {run.scale.changed}", file=sys.stderr)
-        judged = Judged.of(run(), time.monotonic() - started)
-        places = judged.write(folder)
-        facts = json.loads((folder / f"{chosen.name}.json").read_text(encoding="utf-8"))
-        return facts, places
 
     def folder(self, chosen: Recipe) -> Path:
         return Path(f"{chosen.name}-{self.scale}")
@@ -138,7 +157,7 @@ def _of(paper: str | None) -> list[Recipe]:
 
 
 def _one(chosen: Recipe, asked: _Asked, out: Path | None, as_json: bool) -> None:
-    folder = out or Path("reproduced") / asked.folder(chosen)
+    folder = out or ROOT / asked.folder(chosen)
     try:
         facts, places = asked.run(chosen, folder)
     except KeyboardInterrupt:
@@ -159,7 +178,7 @@ def _again(out: Path | None, folder: Path) -> str:
 
 def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: bool) -> None:
     """Every recipe that has the scale; the worst of all ends the command."""
-    root, found = out or Path("reproduced"), list[dict[str, Any]]()
+    root, found = out or ROOT, list[dict[str, Any]]()
     for each in chosen:
         if each.run is None and asked.scale not in each.scales:
             print(f"{each.name}: has no scale '{asked.scale}', left out.", file=sys.stderr)
@@ -182,6 +201,61 @@ def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: boo
     codes = [EXIT[verdict] for verdict in verdicts - {FAILED}]
     worst = 1 if FAILED in verdicts else 2 if 2 in codes else max(codes, default=0)
     raise typer.Exit(worst)
+
+
+def _how_long(
+    chosen: Sequence[Recipe], asked: _Asked, folder: Callable[[Recipe], Path], as_json: bool
+) -> None:
+    """How long recipes would take, and what of that is left in their folders."""
+    cores, found = joblib.effective_n_jobs(asked.jobs), list[Duration]()
+    for each in chosen:
+        if each.run is not None or asked.scale not in each.scales:
+            why = "is a function" if each.run is not None else f"has no scale '{asked.scale}'"
+            print(f"{each.name}: {why}, left out.", file=sys.stderr)
+            continue
+        print(f"{each.name}: playing a few rounds", file=sys.stderr)
+        found.append(duration(asked.plan(each, folder(each))))
+    if as_json:
+        print(json.dumps([each.as_dict(cores) for each in found], indent=2))
+        return
+    console = Console()
+    if len(found) == 1:
+        console.print(_parts_table(found[0]))
+        print()
+    of_cores = f"left, on {cores} core{'s' * (cores != 1)}"
+    for paper in dict.fromkeys(each.paper for each in found):
+        own = [each for each in found if each.paper == paper]
+        console.print(Text(paper, "bold"))
+        table = _table("recipe", "processor", "left", of_cores)
+        for one in own:
+            table.add_row(one.recipe, *map(_long, (one.whole, one.left, one.on(cores))))
+        if len(own) > 1:
+            sums = (
+                sum(e.whole for e in own),
+                sum(e.left for e in own),
+                sum(e.on(cores) for e in own),
+            )
+            table.add_row("in all", *map(_long, sums), style="bold")
+        console.print(table)
+        print()
+    print("Estimated from a few rounds of every arm on this machine; nothing was written.")
+
+
+def _parts_table(found: Duration) -> Table:
+    """Arm by arm, the dearest first."""
+    table = _table("cell", "arm", "runs", "left", "each", "in all")
+    for part in sorted(found.parts, key=lambda part: -part.runs * part.each):
+        counts = f"{part.runs}", f"{part.left:.3g}"
+        names = Text(part.cell), Text(part.arm)
+        table.add_row(*names, *counts, _long(part.each), _long(part.runs * part.each))
+    return table
+
+
+def _long(seconds: float) -> str:
+    """A duration in words."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _table(*columns: str) -> Table:

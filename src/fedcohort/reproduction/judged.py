@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort.report.show.latex import escaped
 from fedcohort.reproduction.drawing import Curves, write_figure
 from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
 from fedcohort.reproduction.measures import Measure, measure, word
@@ -27,13 +28,11 @@ class Judged:
 
     results: Results
     findings: tuple[Finding, ...]
-    seconds: float = 0.0
 
     @classmethod
-    def of(cls, results: Results, seconds: float = 0.0) -> Judged:
+    def of(cls, results: Results) -> Judged:
         """Judge every claim of a recipe."""
-        found = tuple(_finding(claim, results) for claim in results.recipe.claims)
-        return cls(results, found, seconds)
+        return cls(results, tuple(_finding(claim, results) for claim in results.recipe.claims))
 
     @property
     def verdict(self) -> str:
@@ -64,7 +63,7 @@ class Judged:
             **({"tuned": dict(self.results.tuned)} if self.results.tuned else {}),
             "version": __version__,
             "date": datetime.now(UTC).date().isoformat(),
-            "seconds": round(self.seconds, 1),
+            "seconds": round(self.results.seconds, 1),
         }
 
     def write(self, folder: Path) -> list[Path]:
@@ -194,14 +193,20 @@ def markdown(facts: Mapping[str, Any]) -> str:
 
 
 def latex(facts: Mapping[str, Any]) -> str:
-    """The claims as a table in LaTeX; needs the package booktabs."""
-    rows = [" & ".join(map(escaped, row)) + r" \\" for row in map(_cells, facts["claims"])]
-    heads = " & ".join(HEADS) + r" \\"
-    widths = "p{.24\\linewidth}p{.14\\linewidth}p{.24\\linewidth}p{.2\\linewidth}l"
+    """The claims as a table in LaTeX, which goes on over pages; says which packages it needs."""
+    rows = [
+        " & ".join(map(escaped, row)) + r" \\ \addlinespace" for row in map(_cells, facts["claims"])
+    ]
+    widths = "".join(
+        rf">{{\raggedright\arraybackslash}}p{{\dimexpr {share}\linewidth-2\tabcolsep}}"
+        for share in (0.23, 0.15, 0.25, 0.21, 0.16)
+    )
     return "\n".join([
+        r"% needs \usepackage{array,booktabs,longtable}",
         f"% {facts['title']} ({_source(facts)}): {facts['verdict']}",
-        rf"\begin{{tabular}}{{{widths}}}", r"\toprule", heads, r"\midrule", *rows, r"\bottomrule",
-        r"\end{tabular}",
+        rf"{{\footnotesize\begin{{longtable}}{{{widths}}}",
+        r"\toprule", " & ".join(HEADS) + r" \\", r"\midrule",
+        r"\endhead", r"\bottomrule", r"\endfoot", *rows, r"\end{longtable}}",
     ])  # fmt: skip
 
 
@@ -217,19 +222,3 @@ def times(facts: Mapping[str, Any]) -> str:
     """
     counts = [(facts[f"{unit}s"], unit) for unit in ("seed", "partition")]
     return ", ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in counts)
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "−": "$-$", "±": r"$\pm$", "<": "$<$", ">": "$>$",
-}  # fmt: skip
-
-
-def escaped(text: str) -> str:
-    r"""A text as LaTeX sets it.
-
-    >>> escaped("95 % of x_1")
-    '95 \\% of x\\_1'
-    """
-    return "".join(_LATEX.get(sign, sign) for sign in text)

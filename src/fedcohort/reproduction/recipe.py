@@ -146,10 +146,13 @@ class Computed:
         The data of the figure: columns of equal length, by name.
     samples
         Numbers that claims are about, by name: one each, or several that are independent.
+    seconds
+        Of the processor that it took; whoever runs the recipe notes it.
     """
 
     columns: Mapping[str, Array] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         lengths = {len(column) for column in self.columns.values()}

@@ -75,6 +75,8 @@ class Results:
     """By cell: which settings were chosen on validation data, in plain values."""
     lost: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By cell and arm: how many runs diverged."""
+    seconds: float = 0.0
+    """Of all that is counted in, those that tuned as well, whenever it was run."""
 
     def arms(self, cell: str | None = None) -> tuple[str, ...]:
         """The labels of a cell, in order."""

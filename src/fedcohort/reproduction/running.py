@@ -8,6 +8,7 @@ same numbers.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +26,11 @@ from fedcohort.reproduction.results import Results
 from fedcohort.reproduction.tuned import Choice, choose
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
+from fedcohort.simulation.runfolder import run_file
 from fedcohort.simulation.workers import Unit
 
 KIND = "computed"
+SECONDS = "seconds"
 Tell = Callable[[str], None]
 """Hears in words how far it is."""
 Diverging = dict[tuple[str, str], set[Unit]]
@@ -84,7 +87,13 @@ class Run:
         tuned = {name: choice.facts for name, choice in chosen.items() if choice.facts}
         computed = self._computed()
         counts = {arm: len(units) for arm, units in lost.items()}
-        return Results(self.recipe, self.scale, self.scale_name, runs, computed, tuned, counts)
+        traces = [trace for many in runs.values() for each in many for trace in each.traces]
+        seconds = sum((float(trace.seconds.sum()) for trace in traces), 0.0)
+        seconds += sum(choice.seconds for choice in chosen.values())
+        seconds += sum(each.seconds for each in computed.values())
+        return Results(
+            self.recipe, self.scale, self.scale_name, runs, computed, tuned, counts, seconds
+        )
 
     @property
     def seeds(self) -> range:
@@ -97,13 +106,30 @@ class Run:
             return Choice()
         self.tell("settings are chosen on validation data")
         arms = cell.arms(cell.problem.task()) if callable(cell.arms) else cell.arms
-        place = self.folder / "tuning" / file_name(cell.name)
         how = {"jobs": self.jobs, "ray": self.ray, "settings": {"recipe": self.recipe.name}}
-        return choose(cell, arms, place, **how)
+        return choose(cell, arms, self.tuning(cell), **how)
+
+    def tuning(self, cell: Cell) -> Path:
+        """Where the runs are kept by which the settings of a cell are chosen."""
+        return self.folder / "tuning" / file_name(cell.name)
+
+    def places(self, cell: Cell, label: str) -> list[Path]:
+        """Where the runs of an arm are kept, on every partition with every seed."""
+        place, first = self._place(cell), cell.problem.partition_seed
+        found = []
+        for number in range(first, first + self.scale.partitions):
+            own, filed = place, None if number == first else number
+            if callable(cell.arms):  # a folder for every partition
+                own, filed = place / f"partition-{number}", None
+            found += [run_file(own, label, seed, filed) for seed in self.seeds]
+        return found
+
+    def _place(self, cell: Cell) -> Path:
+        return self.folder / "runs" / file_name(cell.name)
 
     def _cell(self, cell: Cell, choice: Choice, lost: Diverging) -> tuple[Comparison, ...]:
         """The runs of a cell: one comparison, or one per partition where arms depend on it."""
-        place = self.folder / "runs" / file_name(cell.name)
+        place = self._place(cell)
         if not callable(cell.arms):
             arms, many = cell.arms, self.scale.partitions
             return (self._compare(cell, cell.problem, arms, choice, place, lost, partitions=many),)
@@ -157,18 +183,18 @@ class Run:
     def _computed(self) -> dict[int, Computed]:
         if self.recipe.compute is None:
             return {}
-        missing = [seed for seed in self.seeds if self._kept(seed) is None]
+        missing = [seed for seed in self.seeds if self.kept(seed) is None]
         if missing:
             self.tell(f"computing, {len(missing)} of {len(self.seeds)} seeds")
-        calls = (joblib.delayed(_compute)(self.recipe.compute, self.scale, seed, self._place(seed),
+        calls = (joblib.delayed(_compute)(self.recipe.compute, self.scale, seed, self._file(seed),
                                           self._facts(seed)) for seed in missing)  # fmt: skip
         jobs = self.jobs if len(missing) > 1 else 1
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             joblib.Parallel(n_jobs=jobs)(calls)
-        found = {seed: self._kept(seed) for seed in self.seeds}
+        found = {seed: self.kept(seed) for seed in self.seeds}
         return {seed: each for seed, each in found.items() if each is not None}
 
-    def _place(self, seed: int) -> Path:
+    def _file(self, seed: int) -> Path:
         return (self.folder / "computed" / f"seed-{seed}.npz").absolute()
 
     def _facts(self, seed: int) -> dict[str, Any]:
@@ -185,11 +211,12 @@ class Run:
             "version": __version__,
         }
 
-    def _kept(self, seed: int) -> Computed | None:
-        if not self._place(seed).is_file():
+    def kept(self, seed: int) -> Computed | None:
+        """What was computed with a seed; None where it is not there, or of another recipe."""
+        if not self._file(seed).is_file():
             return None
         try:
-            header, arrays = store.load(self._place(seed), KIND)
+            header, arrays = store.load(self._file(seed), KIND)
         except BadCheckpoint:
             return None  # a number that cannot be read is computed again
         return _read(arrays) if header == self._facts(seed) else None
@@ -202,16 +229,23 @@ def _compute(
     place: Path,
     facts: Mapping[str, Any],
 ) -> None:
-    computed = function(scale, seed)
+    computed = timed(function, scale, seed)
     arrays = {f"column.{name}": np.asarray(each) for name, each in computed.columns.items()}
     arrays |= {
         f"sample.{name}": np.asarray(each, dtype=np.float64)
         for name, each in computed.samples.items()
     }
-    store.save(place, facts, arrays)
+    store.save(place, facts, {**arrays, SECONDS: np.array(computed.seconds)})
+
+
+def timed(function: Callable[[Scale, int], Computed], scale: Scale, seed: int) -> Computed:
+    """What a function computes, with the processor's seconds that it took."""
+    started = time.process_time()
+    computed = function(scale, seed)
+    return replace(computed, seconds=time.process_time() - started)
 
 
 def _read(arrays: Mapping[str, Any]) -> Computed:
     columns = {k.removeprefix("column."): v for k, v in arrays.items() if k.startswith("column.")}
     samples = {k.removeprefix("sample."): v for k, v in arrays.items() if k.startswith("sample.")}
-    return Computed(columns, samples)
+    return Computed(columns, samples, float(arrays.get(SECONDS, 0.0)))

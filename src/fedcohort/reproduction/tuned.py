@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import UnknownName
-from fedcohort.reproduction.recipe import Arms, Cell
+from fedcohort.reproduction.recipe import Arms, Cell, Tuned
 from fedcohort.simulation.arms import Arm, labelled
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.comparison import built_options
 from fedcohort.simulation.grid import Configuration, configured, named
-from fedcohort.simulation.tuning import search
+from fedcohort.simulation.tuning import Search, search
 
 CENTRAL = "centralised"
 """The option of `compare`."""
@@ -27,6 +27,8 @@ class Choice:
     shared: Configuration = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     """In plain values, for the files."""
+    seconds: float = 0.0
+    """Of all runs that chose."""
 
     def arms(self, given: Arms, common: Mapping[str, Any]) -> Arms:
         """The arms with what was chosen for them."""
@@ -48,26 +50,31 @@ class Choice:
         return self.shared or self.by_label.get(label, ())
 
 
-def choose(cell: Cell, arms: Arms, folder: Path, **how: Any) -> Choice:
-    """Try the grid of a cell on its first division; what is in the folder is not repeated."""
-    if cell.tuned is None:
-        return Choice()
+def searched(cell: Cell, tuned: Tuned, arms: Arms) -> Search:
+    """What is tried to choose the settings of a cell, on its first division."""
     known: Mapping[str, Arm] = labelled(arms)
     options = dict(cell.options)
     centralised = options.pop(CENTRAL, None)
-    if cell.tuned.shared:
-        if cell.tuned.shared not in known:
-            raise UnknownName("arm", cell.tuned.shared, known)
-        known = {cell.tuned.shared: known[cell.tuned.shared]}
+    if tuned.shared:
+        if tuned.shared not in known:
+            raise UnknownName("arm", tuned.shared, known)
+        known = {tuned.shared: known[tuned.shared]}
         centralised = None
-    found = search(
+    return search(
         cell.problem,
         known,
-        cell.tuned.grid,
+        tuned.grid,
         rounds=cell.rounds,
         centralised=centralised,
         common={**options, "work": cell.work},
-    ).run(seeds=cell.tuned.seeds, folder=folder, **how)
+    )
+
+
+def choose(cell: Cell, arms: Arms, folder: Path, **how: Any) -> Choice:
+    """Try the grid of a cell; what is in the folder is not repeated."""
+    if cell.tuned is None:
+        return Choice()
+    found = searched(cell, cell.tuned, arms).run(seeds=cell.tuned.seeds, folder=folder, **how)
     best = {label: trial.configuration for label, trial in found.best.items()}
     facts = {
         "measure": found.measure,
@@ -79,7 +86,8 @@ def choose(cell: Cell, arms: Arms, folder: Path, **how: Any) -> Choice:
         "shared": bool(cell.tuned.shared),
         "notes": found.notes(),
     }
-    return Choice(best, best[cell.tuned.shared] if cell.tuned.shared else (), facts)
+    seconds = sum(float(trace.seconds.sum()) for trace in found.comparison.traces)
+    return Choice(best, best[cell.tuned.shared] if cell.tuned.shared else (), facts, seconds)
 
 
 def told(facts: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What the CIFAR-10 figures have in common: 100 clients of unequal size, the CNN, m = 10.
 
-At the scale ``standard`` the local work is a fifth of the paper's and rounds are few: a round of
+At the scale ``standard`` the local work is a tenth of the paper's and rounds are few: a round of
 the paper computes 50,000 gradients of the CNN, half a minute on one core.
 """
 
@@ -70,9 +70,9 @@ def scales(standard: int) -> dict[str, Scale]:
         "standard": Scale(
             seeds=3,
             rounds=standard,
-            changed=f"{standard} rounds instead of 1,000, 20 local steps instead of 100; evaluated "
+            changed=f"{standard} rounds instead of 1,000, 10 local steps instead of 100; evaluated "
             "every 5 rounds on 2,000 samples.",
-            change={"work": work(20), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
+            change={"work": work(10), "options": {"evaluate_every": 5, "evaluate_on": 2000}},
         ),
         "full": Scale(seeds=3, changed="3 seeds instead of 1."),
     }

@@ -52,10 +52,10 @@ FIGURE_2 = Recipe(
             seeds=3,
             rounds=30,
             only=(name(0.01), name(10.0)),
-            changed="30 rounds instead of 1,000 and 20 local steps instead of 100; alpha = 0.01 "
+            changed="30 rounds instead of 1,000 and 10 local steps instead of 100; alpha = 0.01 "
             "and 10 only; step size 0.05 for both; evaluated every 5 rounds on 2,000 samples.",
             change={
-                "work": work(20),
+                "work": work(10),
                 "options": {"evaluate_every": 5, "evaluate_on": 2000},
             },
         ),

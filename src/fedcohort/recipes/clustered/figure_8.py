@@ -23,7 +23,7 @@ CELLS = (
     cell("m = 20", arms(20)),
 )
 NAMES = tuple(each.name for each in CELLS)
-STEPS = {"N = 10": (2, 0.1), "N = 500": (40, 0.05), "m = 5": (20, 0.05), "m = 20": (20, 0.05)}
+STEPS = {"N = 10": (1, 0.1), "N = 500": (20, 0.05), "m = 5": (10, 0.05), "m = 20": (10, 0.05)}
 """Local steps and their size at the scale ``standard``: fewer by as much everywhere as one can."""
 
 
@@ -55,7 +55,7 @@ FIGURE_8 = Recipe(
         "standard": Scale(
             seeds=3,
             rounds=15,
-            changed="15 rounds instead of 500 to 2,000; N = 2 and 40 for 10 and 500, 20 otherwise; "
+            changed="15 rounds instead of 500 to 2,000; N = 1 and 20 for 10 and 500, 10 otherwise; "
             "evaluated every 5 rounds on 2,000 samples.",
             change={"options": {"evaluate_every": 5, "evaluate_on": 2000}},
             each={name: {"work": work(*how)} for name, how in STEPS.items()},
