@@ -86,7 +86,8 @@ class Ledger:
     def __repr__(self) -> str:
         cost = self.total()
         rounds = len({entry.round for entry in self.entries if entry.round >= 0})
-        return f"<Ledger of {rounds} rounds: {cost.messages:,} messages, {cost.bytes:,} bytes>"
+        spent = f"{cost.messages:,} messages, {cost.bytes:,} bytes"
+        return f"<Ledger of {rounds} round{'s' * (rounds != 1)}: {spent}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: cost and disclosure by purpose."""

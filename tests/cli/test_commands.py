@@ -14,8 +14,8 @@ from fedcohort import Comparison
 from fedcohort.cli import demo, main, reproduce
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.recipes import Recipe
-from fedcohort.report.show.live import Watch
 from fedcohort.schemes import schemes
+from fedcohort.simulation.live import Watch
 from helpers.bibtex import check
 
 
@@ -60,6 +60,9 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
     words = ("compare", "fedavg:weights=equal", "-m", "3", "-T", "2", "--seeds", "1", "-o")
     done = fedcohort(*words, str(tmp_path / "run"), "--jobs", "1")
     assert done.returncode == 0, done.stderr
+    table = fedcohort("report", str(tmp_path / "run"), "--latex", "-", cwd=tmp_path)
+    assert table.stdout.startswith("% needs")  # and nothing else, so that it can be piped
+    assert table.stdout.endswith("\\end{tabular}\n")
     (trace,) = Comparison.load(tmp_path / "run").traces
     assert trace.distinct.tolist() == [3, 3]
     assert trace.cohort_weights.tolist() == [1 / 3] * 6
@@ -104,6 +107,13 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["compare", "md", "--partition", "iid:k=3"], "'k'"),
         (["schemes", "mdd"], "Did you mean 'md'?"),
         (["report", "nowhere"], "nowhere"),
+        (["report", "nowhere", "--png", "-"], "The option --png must be a path. Got - instead"),
+        (["report", "nowhere", "--json", "--latex", "-"], "Give --json or --latex -, not both"),
+        (["compare", "md", "--out", "-"], "The option --out must be a path. Got - instead"),
+        (["demo", "--out", "-"], "The option --out must be a path. Got - instead"),
+        (["advise", "x.csv", "--html", "-"], "The option --html must be a path. Got - instead"),
+        (["reproduce", "impact-fig1", "-o", "-"], "The option --out must be a path."),
+        (["new", "mine", "--in", "-"], "The option --in must be a path."),
         (["new", "md"], "already a scheme named 'md'"),
         (["new", "../x"], "lower-case words"),
         (["check", "mdd"], "Did you mean 'md'?"),

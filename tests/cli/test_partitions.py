@@ -12,7 +12,7 @@ import pytest
 
 from fedcohort import Comparison
 from fedcohort.cli import main
-from fedcohort.report.show.live import Watch
+from fedcohort.simulation.live import Watch
 from fedcohort.simulation.workers import Unit
 
 LITTLE = "--steps 1 --jobs 1 -m 2 --partition dirichlet-per-class:n=6,alpha=0.5"

@@ -189,7 +189,17 @@ def test_what_stays_visible_under_secure_aggregation_is_said_with_what_it_is_wor
     assert advice.row(advice.recommended).secure_aggregation.startswith("partly")
     said = next(line for line in advice.reasons if "not hidden by secure aggregation" in line)
     assert "of the schemes that ask nothing" in said
-    assert not any("not hidden by" in line for line in advise([50] * 24, m=4, **told).reasons)
+    assert "(uniform, which asks nothing, leaves " in advice.plain[2]
+    unasked = advise([50] * 24, m=4, **told)
+    assert not any("not hidden by" in line for line in unasked.reasons)
+    assert "asks nothing" not in unasked.plain[2]
+
+
+def test_only_schemes_that_may_be_recommended_are_said_to_be_no_better():
+    updates = np.repeat(np.eye(4), 10, axis=0)
+    asked = {"updates": updates, "only": ["md", "uniform", "clustered-similarity"], "sweep": ()}
+    advice = advise([50] * 40, m=8, secure_aggregation=True, **asked)
+    assert "the one other scheme that does so leaves no less" in advice.plain[0]
 
 
 def test_schemes_that_ask_are_ranked_by_a_pilot_round():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -76,12 +77,20 @@ class _Commands(TyperGroup):
         if args and args[0] in self.commands:
             stem = args[0].replace("-", "_")
             module = importlib.import_module(f"{__name__}.{stem}")
-            only = typer.Typer(add_completion=False)
-            only.command(name=args[0], context_settings={"help_option_names": ["-h", "--help"]})(
-                _told(getattr(module, stem))
-            )
+            only, command = typer.Typer(add_completion=False), getattr(module, stem)
+            only.command(
+                name=args[0],
+                help=_flowing(command.__doc__ or ""),
+                context_settings={"help_option_names": ["-h", "--help"]},
+            )(_told(command))
             self.commands[args[0]] = get_command(only)
         return super().resolve_command(ctx, args)
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without the line breaks of the source, which fit no window."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _told(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,6 +12,7 @@ import typer
 from fedcohort import theory
 from fedcohort.cli.advice_shown import draw, show, show_constants
 from fedcohort.cli.columns import Columns, read_columns
+from fedcohort.cli.places import check_places
 from fedcohort.cli.tables import (
     read_histograms,
     read_importance,
@@ -53,7 +54,12 @@ def advise(
     ] = 1.0,
     model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
     secure_aggregation: Annotated[
-        bool, typer.Option(help="Recommend only what works with secure aggregation.")
+        bool,
+        typer.Option(
+            "--secure-aggregation",
+            help="Recommend only what works with secure aggregation; what it would not hide is "
+            "said.",
+        ),
     ] = False,
     scheme: Annotated[
         list[str] | None, typer.Option(help="Settings of a scheme, as in poisson:cap=true.")
@@ -80,6 +86,7 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say which scheme to use, before any training, and why."""
+    check_places({"--plot": plot, "--html": html})
     given = _given(_one(file, sizes), saved, column, labels, importance)
     federation, order = given.federation, given.order
     pilot = None if updates is None else read_updates(updates)

@@ -71,6 +71,7 @@ def bench(
         rows.append(_row(chooser, Script(federation, parameters, seed), rounds))
         rows[-1]["scheme"] = wanted[seed]
     _, yardstick, *rows = rows
+    rows = [yardstick if row["scheme"] == YARDSTICK else row for row in rows]  # it is once itself
     for row in rows:
         known = row["round"] is not None and yardstick["round"]
         row["times uniform"] = row["round"] / yardstick["round"] if known else None

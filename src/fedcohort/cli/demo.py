@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_options, run
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.parameters import Whole
@@ -42,6 +43,7 @@ def demo(
     check_options(
         {"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)}
     )
+    check_places({"--out": out})
     problem = replace(PROBLEM, importance=read_importance(importance))
     folder = out or Path("runs") / "demo"
     print(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fedcohort.algorithms import algorithm
+from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput, FedcohortWarning
@@ -112,6 +113,7 @@ def _check(given: SimpleNamespace) -> None:
         }
     )
     check_jobs(given.jobs)
+    check_places({"--out": given.out})
     if given.steps is not None and given.epochs is not None:
         raise BadInput("Give --steps or --epochs, not both.")
 

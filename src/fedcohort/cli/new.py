@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from fedcohort.cli.places import check_places
 from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.schemes import SCHEMES
@@ -26,6 +27,7 @@ def new(
     ] = False,
 ) -> None:
     """Write a scheme that runs, to be changed into yours."""
+    check_places({"--in": folder})
     module = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name) or keyword.iskeyword(module):
         raise BadParameter("NAME", "new", "lower-case words joined by '-'", name)

@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from fedcohort import report as reports
+from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_options
+from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.runfolder import CROSSING
@@ -38,7 +40,8 @@ def report(
         Path | None, typer.Option(help="Folder for PNG, SVG and PDF pictures, for papers.")
     ] = None,
     latex: Annotated[
-        Path | None, typer.Option(help="File for the table in LaTeX (package booktabs).")
+        Path | None,
+        typer.Option(help="File for the LaTeX table (package booktabs); - prints it."),
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
     tensorboard: Annotated[
@@ -51,6 +54,10 @@ def report(
 ) -> None:
     """Write the report of one or more finished comparisons."""
     check_options({"--crossing": (OneOf(tuple(CROSSINGS)), crossing)})
+    check_places({"--out": out, "--png": png, "--csv": csv, "--tensorboard": tensorboard})
+    to_pipe = latex is not None and str(latex) == "-"
+    if as_json and to_pipe:
+        raise BadInput("Give --json or --latex -, not both: each is all that is printed.")
     loaded = [Comparison.load(run) for run in runs]
     if crossing is not None:
         told = {CROSSING: crossing}
@@ -60,12 +67,14 @@ def report(
     page = reports.write(comparison, out or runs[0] / several, target)
     if as_json:
         print(reports.summary(comparison, target).to_json(orient="records", indent=2))
+    elif to_pipe:
+        print(reports.to_latex(comparison, target), end="")
     else:
         reports.print_summary(comparison, target)
     said = [f"Report: {page}"]
     if png is not None:
         said.append(f"{len(reports.write_pictures(comparison, png, target))} pictures in {png}")
-    if latex is not None:
+    if latex is not None and not to_pipe:
         latex.parent.mkdir(parents=True, exist_ok=True)
         latex.write_text(reports.to_latex(comparison, target), encoding="utf-8")
         said.append(f"Table for LaTeX: {latex}")
@@ -76,6 +85,6 @@ def report(
         said.append(f"For TensorBoard: tensorboard --logdir {tensorboard}")
     if mlflow is not None:
         said.append(f"{len(reports.to_mlflow(comparison, mlflow))} MLflow runs at {mlflow}")
-    print("\n".join(said), file=sys.stderr if as_json else sys.stdout)
+    print("\n".join(said), file=sys.stderr if as_json or to_pipe else sys.stdout)
     if open_:
         webbrowser.open(page.resolve().as_uri())

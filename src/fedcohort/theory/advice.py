@@ -131,6 +131,8 @@ class Advice:
     cannot_know: tuple[str, ...]
     left_out: int = 0
     which_m: WhichM | None = None
+    secure_aggregation: bool = False
+    """Whether only what works with it may be recommended."""
 
     @property
     def plain(self) -> tuple[str, ...]:
@@ -265,6 +267,7 @@ def advise(
         cannot_know(rows, judge),
         len(fed) - len(fed.present),
         which_m(judge, best.name, m) if best else None,
+        secure_aggregation,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedcohort.theory.recommendation import eligible
+from fedcohort.theory.recommendation import asks_nothing, eligible, times_as_much
 from fedcohort.theory.which_m import SAVES
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ def in_three_sentences(advice: Advice) -> tuple[str, ...]:
     if advice.recommended is None:
         return ()
     row = advice.row(advice.recommended)
-    learnt, hidden = learns(row), secure(row)
-    return _does(advice, row), _costs(advice, row), f"{learnt}; {hidden}."
+    return _does(advice, row), _costs(advice, row), f"{learns(row)}; {_hidden(advice, row)}."
 
 
 def _does(advice: Advice, row: SchemeFacts) -> str:
@@ -28,7 +27,8 @@ def _does(advice: Advice, row: SchemeFacts) -> str:
     who = f"about {clients:.0f} of the {advice.n:,} clients"
     if advice.n == 1 or clients >= advice.n * (1 - 1e-9):
         who = "the only client" if advice.n == 1 else f"all {advice.n:,} clients"
-    others = [each for each in advice.rows if each is not row and eligible(each, advice.m)]
+    judged = advice.m, advice.secure_aggregation
+    others = [each for each in advice.rows if each is not row and eligible(each, *judged)]
     best = f"; none of {len(others)} other schemes that do so leaves less to chance"
     if len(others) == 1:
         best = "; the one other scheme that does so leaves no less to chance"
@@ -84,6 +84,16 @@ def secure(row: SchemeFacts) -> str:
         shown = why.removeprefix("updates are hidden, but ").removesuffix(" stays visible")
         return f"secure aggregation can hide the updates, but not {shown}"
     return f"secure aggregation cannot be used with it: {why}"
+
+
+def _hidden(advice: Advice, row: SchemeFacts) -> str:
+    """The same; to who wants it, also what it costs to show nothing."""
+    partly = row.secure_aggregation.startswith("partly")
+    other = asks_nothing(advice.rows, advice.m) if partly and advice.secure_aggregation else None
+    if other is None:
+        return secure(row)
+    much = times_as_much(other, row)
+    return f"{secure(row)} ({other.name}, which asks nothing, leaves {much} to chance)"
 
 
 def about_m(advice: Advice) -> tuple[str, ...]:

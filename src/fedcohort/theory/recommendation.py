@@ -202,15 +202,24 @@ def _if_nothing_may_be_shown(best: SchemeFacts, rows: Sequence[SchemeFacts], m: 
     """The best of those that leave no answer visible, where the recommended one does."""
     if not best.secure_aggregation.startswith("partly") or best.score is None:
         return []
-    hidden = [row for row in rows if eligible(row, m) and row.secure_aggregation.startswith("yes")]
-    if not hidden:
+    other = asks_nothing(rows, m)
+    if other is None:
         return ["Every scheme here that works with secure aggregation shows answers of clients."]
-    other = min(hidden, key=lambda row: row.score or 0.0)
-    more = f"{(other.score or 0.0) / best.score:.3g} times as much" if best.score else "more"
     return [
         f"What {best.name} asks is not hidden by secure aggregation; of the schemes that ask "
-        f"nothing {other.name} has the least, {more}."
+        f"nothing {other.name} has the least, {times_as_much(other, best)}."
     ]
+
+
+def asks_nothing(rows: Sequence[SchemeFacts], m: int) -> SchemeFacts | None:
+    """The best of those of which secure aggregation hides everything."""
+    hidden = [row for row in rows if eligible(row, m) and row.secure_aggregation.startswith("yes")]
+    return min(hidden, key=lambda row: row.score or 0.0, default=None)
+
+
+def times_as_much(other: SchemeFacts, best: SchemeFacts) -> str:
+    """One score in units of a lesser one, in words."""
+    return f"{(other.score or 0.0) / best.score:.3g} times as much" if best.score else "more"
 
 
 def _uniform_against_md(
