@@ -74,15 +74,18 @@ release-check: $(VENV)/.installed-dev  ## build, twine check, and the wheel with
 	$(RELEASE)/bin/python -m twine check --strict dist/*
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py
 
-# Interpreters by name or path; what is not there is said and left out.
+# Interpreters by name or path; what is not there is said and left out. An environment is named after the
+# version, as two paths may both end in "python3".
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 test-pythons:  ## the fast tests on every Python that is there, without torch and Flower
-	for python in $(PYTHONS); do $$python --version || continue; \
-	  environment=$(ENVIRONMENTS)/$$(basename $$python); \
-	  { test -d $$environment || $$python -m venv $$environment; } && \
+	tested=; for python in $(PYTHONS); do $$python --version || continue; \
+	  environment=$(ENVIRONMENTS)/python$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  { test -x $$environment/bin/pip || $$python -m venv --clear $$environment; } && \
 	  $$environment/bin/python -m pip install --quiet --editable '.[test]' && \
 	  OPENBLAS_NUM_THREADS=1 $$environment/bin/python -m pytest -n auto \
-	    -m 'not slow and not flower and not ray and not adapters and not recipes and not site' || exit 1; done
+	    -m 'not slow and not flower and not ray and not adapters and not recipes and not site' || exit 1; \
+	  tested="$$tested $$python"; done; \
+	test -n "$$tested" || { echo "none of the Pythons is there: $(PYTHONS)"; exit 1; }
 
 coverage: $(VENV)/.installed-dev  ## which lines the fast tests reach
 	$(BIN)/python -m pip install --quiet 'pytest-cov>=5'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import subprocess
 import sys
 import threading
@@ -260,3 +261,12 @@ def test_what_a_dataclass_sets_after_its_fields_counts() -> None:
 
     assert digest(Made(1)) != digest(Made(2))
     assert digest(Made(1)) == digest(Made(1))
+
+
+def test_annotations_are_no_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.14 keeps them as a function that holds the names of its class, methods and all."""
+    text = "class Noted:\n    x: int = 1\n    @classmethod\n    def make(cls): return cls()\n"
+    (tmp_path / "noted_class.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kind = importlib.import_module("noted_class").Noted
+    assert digest(kind()) == digest(kind.make())

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.shaped import Shaped
+from fedcohort.core.shaped import Shaped, check
+from fedcohort.core.types import Array, Bools, Floats, Ints
 
 
 def test_nothing_stands_for_an_array_only_where_that_is_said() -> None:
@@ -20,3 +21,17 @@ def test_nothing_stands_for_an_array_only_where_that_is_said() -> None:
     ]:
         with pytest.raises(BadInput, match="'x' has shape"):
             declared.check("x", array, lengths)
+
+
+def test_an_annotation_tells_the_type_also_where_it_is_an_alias() -> None:
+    """numpy 2.5 made NDArray an alias: `get_origin` of it is no longer ndarray."""
+    for hint, fine, wrong in [
+        (Floats, np.ones(2), np.ones(2, bool)),
+        (Ints, np.ones(2, int), np.ones(2)),
+        (Bools, np.ones(2, bool), np.ones(2)),
+        (Floats | None, None, np.ones(2, bool)),
+        (Array, np.ones(2), 2.0),
+    ]:
+        check("x", fine, hint, {})
+        with pytest.raises(BadInput, match="'x' is of the type"):
+            check("x", wrong, hint, {})

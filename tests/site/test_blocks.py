@@ -17,6 +17,9 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/**/*.md"))
     if any(map(pages.is_code, pages.blocks(path.read_text(encoding="utf-8"))))
 )
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+"""With the Python that runs the tests as ``python``."""
+
 QUICK = {"docs/data.md", "docs/python.md"}
 """Run by `make test`; the others by `make docs`."""
 
@@ -27,8 +30,7 @@ QUICK = {"docs/data.md", "docs/python.md"}
 )
 def test_a_page_can_be_followed(page: str, tmp_path: Path) -> None:
     script = ROOT / "tests" / "helpers" / "pages.py"
-    here = Path(sys.executable).parent
-    env = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "110"}
+    env = {**os.environ, "PATH": PATH, "COLUMNS": "110"}
     env |= {"NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, script, ROOT / page],
@@ -94,6 +96,7 @@ exit 3
 def play(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     (folder / "page.md").write_text(text, encoding="utf-8")
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", PATH)
     return pages.play(folder / "page.md")
 
 

@@ -28,6 +28,9 @@ _SCRIPT = "__main__"
 _KNOWN = {*sys.stdlib_module_names, "numpy", "torch", __name__.split(".")[0]} - {_SCRIPT}
 """Packages whose code counts by name: it is the version of them that decides."""
 
+_ANNOTATE = "__annotate_func__"
+"""What gives the annotations of a class since Python 3.14: the source has them already."""
+
 _BLOCK_BYTES = 1 << 24
 
 
@@ -180,6 +183,8 @@ fingerprint(), or name the attribute in 'caches' if it decides nothing.
             return False
         self._note(text)
         for attribute, value in sorted(vars(kind).items()):
+            if attribute == _ANNOTATE:
+                continue
             for part in (value, *(getattr(value, each, None) for each in ("__func__", "fget"))):
                 if isinstance(part, FunctionType):
                     self._note(attribute, _place(part))

@@ -100,6 +100,9 @@ def check(name: str, value: Any, hint: Any, lengths: Lengths) -> None:
 
 
 def _is_a(value: Any, hint: Any) -> bool:
+    alias = getattr(get_origin(hint), "__value__", None)
+    if alias is not None:  # NDArray[...] since numpy 2.5: a name for ndarray[...]
+        return _is_a(value, alias[get_args(hint)])
     if get_origin(hint) in (Union, UnionType):
         return any(_is_a(value, each) for each in get_args(hint))
     if get_origin(hint) is np.ndarray:
