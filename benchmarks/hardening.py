@@ -12,7 +12,8 @@ on one division and for worse on another. So every number is over several divisi
 interval. Prints, for every scheme (all of them by default), the mean number of rounds as it is
 published and hardened, the change in percent (the geometric mean over divisions, with a 95 %
 t-interval), how many runs of each never came there, and the accuracy of the last ten rounds of
-both, with the same interval of the difference.
+both, with the same interval of the difference; at the end the mean change of all schemes, division
+by division.
 
 With ``--times`` both caps are set to each of these numbers of fair shares, and what a hundredth of
 the clients gets by the lie that pays most stands beside the cost: what ``rate-cap`` promises, and
@@ -120,23 +121,29 @@ def curves(
     )
 
 
-def compared(published: np.ndarray, hardened: np.ndarray, target: float) -> str:
-    """Both in one line; see the module."""
+def compared(published: np.ndarray, hardened: np.ndarray, target: float) -> tuple[str, np.ndarray]:
+    """Both in one line, see the module, and the logarithm of the change on every division."""
     both = np.array([published, hardened])
     rounds = np.apply_along_axis(rounds_to, -1, both, target).mean(axis=-1)
     never = np.count_nonzero(
         np.apply_along_axis(lambda c: not reached(c, target), -1, both), axis=(1, 2)
     )
-    more, wide = interval(np.log(rounds[1] / rounds[0]))
+    change = np.log(rounds[1] / rounds[0])
     ends = 100 * both[..., -10:].mean(axis=(2, 3))
     gain, by = interval(ends[1] - ends[0])
-    return (
-        f"{rounds[0].mean():5.1f} {rounds[1].mean():5.1f}  "
-        f"{100 * np.expm1(more):+6.1f} % "
-        f"[{100 * np.expm1(more - wide):+.0f}, {100 * np.expm1(more + wide):+.0f}]  "
+    said = (
+        f"{rounds[0].mean():5.1f} {rounds[1].mean():5.1f}  {in_percent(change)}  "
         f"never {never[0]} {never[1]}  end {ends[0].mean():.1f} {ends[1].mean():.1f}  "
         f"{gain:+.2f} ± {by:.2f}"
     )
+    return said, change
+
+
+def in_percent(change: np.ndarray) -> str:
+    """The geometric mean of changes, given as logarithms, with its interval."""
+    more, wide = interval(change)
+    ends = [100 * np.expm1(more + side) for side in (0.0, -wide, wide)]
+    return f"{ends[0]:+6.1f} % [{ends[1]:+.1f}, {ends[2]:+.1f}]"
 
 
 def main() -> None:
@@ -161,18 +168,20 @@ def main() -> None:
         f"rounds to {told.target:.0%} of {told.rounds}",
         flush=True,
     )
-    tasks = list(tasks_of(told))
+    tasks, changes = list(tasks_of(told)), []
     for word in told.schemes:
         scheme = SCHEMES.build(word, otherwise={"m": 20 if told.fleet else 10})
         published = curves(scheme, tasks, told, None)
         for times in told.times or [None]:
             hardened = (told.hardened or True) if times is None else capped(times)
-            said = compared(published, curves(scheme, tasks, told, hardened), told.target)
+            said, change = compared(published, curves(scheme, tasks, told, hardened), told.target)
+            changes.append(change)
             if times is not None:
                 promised = times * (1 + SAVED / ATTACK_ROUNDS)
                 got = 100 * influence(word, hardened)
                 said = f"{times:5} promised {promised:.2f} % got {got:.2f} %  {said}"
             print(f"{scheme.name:22} {said}", flush=True)
+    print(f"{'the mean of all rows':22} {in_percent(np.mean(changes, axis=0))}")
 
 
 if __name__ == "__main__":

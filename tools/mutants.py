@@ -3,12 +3,13 @@
     python tools/mutants.py --count 400 --seed 1 --hours 4
 
 draws mutants at random from all places of core, designs, maths, server and privacy where a
-comparison, an operator, a number or a condition can be turned into its neighbour. The quick
-tests are run once with coverage, which tells the tests that reach a line and how long each takes;
-a mutant is planted in a copy of the source and meets those tests, the quickest first, until one
-fails or does not end: then it has died. Results are appended to ``build/mutants.jsonl``; what
-is there already is not run again unless its file has changed, so that a run can be stopped and
-gone on with. The map of the tests is kept in ``build/mutants-map.json``; delete it to make it anew.
+comparison, an operator, a number or a condition can be turned into its neighbour. The quick tests
+are run once with coverage, which tells the tests that reach a line and how long each takes; a
+mutant is planted in a copy of the source and meets those tests, the quickest first, until one fails
+or does not end: then it has died, unless that test fails here without a mutant, too. Results are
+appended to ``build/mutants.jsonl``; what is there already is not run again unless its file has
+changed, so that a run can be stopped and gone on with. The map of the tests is kept in
+``build/mutants-map.json``; delete it to make it anew.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src") / "fedcohort"
 PACKAGES = ("core", "designs", "maths", "server", "privacy")
-QUICK = "not slow and not flower and not ray and not adapters and not parity"
+QUICK = (
+    "not slow and not flower and not ray and not adapters and not parity "
+    "and not recipes and not site"
+)
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb", "no", "-m", QUICK]
 CONFIGURED = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
 """Where all tests of a mutant are doctests of its copy, pytest would find neither by itself."""
@@ -54,6 +58,8 @@ LIMIT = 5.0
 """Times as long a test may take before it counts as one that does not end, and half a minute."""
 ASLEEP = 20.0
 """Limits are of processor time, as others may use the machine; by the clock so many times that."""
+UNFIT: set[str] = set()
+"""Tests that were found to fail here without a mutant: those of times, for instance."""
 
 COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 REACHED = {ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"}
@@ -216,18 +222,18 @@ class Map(NamedTuple):
     reach: dict[str, dict[str, list[str]]]  # file, line, tests
 
     @classmethod
-    def made(cls, place: Path, tests: list[str]) -> Map:
-        """Read from a file, or made by one run of the quick tests."""
+    def made(cls, place: Path, tests: list[str], jobs: int) -> Map:
+        """Read from a file, or made by one run of the quick tests; its coverage is kept beside."""
         if place.is_file():
             return cls(**json.loads(place.read_text(encoding="utf-8")))
         import coverage
 
         with tempfile.TemporaryDirectory() as folder:
-            data, took = Path(folder) / "coverage", Path(folder) / "took.json"
+            data, took = place.with_suffix(".coverage"), Path(folder) / "took.json"
             path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
             settings = {"COVERAGE_FILE": str(data), "MUTANTS_TOOK": str(took), "PYTHONPATH": path}
             command = [*PYTEST, "-p", "mutants", "-p", "pytest_cov", "--cov", str(SOURCE)]
-            command += ["--cov-context", "test", "--cov-report", "", *tests]
+            command += ["--cov-context", "test", "--cov-report", "", "-n", str(jobs), *tests]
             subprocess.run(command, cwd=ROOT, env={**os.environ, **QUIET, **settings}, check=False)
             seen = coverage.CoverageData(str(data))
             seen.read()
@@ -254,7 +260,7 @@ class Map(NamedTuple):
         passing = sorted(
             (name not in test.partition("::")[0], self.took[test], test)
             for test in here
-            if test in self.took
+            if test in self.took and test not in UNFIT
         )
         spent, out = 0.0, []
         for _, seconds, test in passing:
@@ -277,7 +283,12 @@ def outcome(mutant: Mutant, copy: Path, reached: Map) -> dict[str, Any]:
             by = by or (failing(some, copy, limit) if some else "")
     finally:
         place.write_text(sound, encoding="utf-8")
-    told = {"key": mutant.key, "died": bool(by), "by": by, "tests": len(tests)}
+    word = by.removeprefix("FAILED ").split(" - ")[0]
+    blamed = [test for test in tests if by.startswith("FAILED") and test.endswith(word)]
+    if blamed and failing(blamed, copy, limit):
+        UNFIT.update(blamed)
+        return outcome(mutant, copy, reached)
+    told = {"key": mutant.key, "died": bool(by), "by": by[:160], "tests": len(tests)}
     return {**mutant._asdict(), **told, "seconds": round(time.monotonic() - began, 1)}
 
 
@@ -299,7 +310,7 @@ def failing(tests: list[str], copy: Path, limit: float) -> str:
         return "did not end"
     lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
     found = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return found[0][:160] if found else f"exit code {process.exitcode}"
+    return found[0] if found else f"exit code {process.exitcode}"
 
 
 def _tested(arguments: list[str], copy: Path, told: Path, limit: float) -> None:
@@ -342,7 +353,7 @@ def main() -> None:
     sample = list(itertools.islice(filter(readable, every), words.count))
     words.out.parent.mkdir(parents=True, exist_ok=True)
     words.out.touch()
-    reached = Map.made(words.out.with_name("mutants-map.json"), words.tests)
+    reached = Map.made(words.out.with_name("mutants-map.json"), words.tests, words.jobs)
     lines = words.out.read_text(encoding="utf-8").splitlines()
     known = {result["key"]: result for result in (json.loads(line) for line in lines)}
     until = time.monotonic() + 3600 * words.hours

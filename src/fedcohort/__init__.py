@@ -96,7 +96,7 @@ _HOMES = {
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""
 
-_renamed = renamed(__name__, {"Moment": "RoundContext", "estimator": "aggregator"})
+_renamed = renamed(__name__, {"Moment": "RoundContext", "estimator": "aggregator"}, stacklevel=3)
 
 if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.core.errors import InUse
-from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, is_held, replacing
+from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, is_held, read_plain, replacing
 
 
 @pytest.mark.parametrize("mode", [0o600, FOR_ALL_TO_READ])
@@ -49,6 +49,17 @@ def test_an_error_leaves_the_old_file_and_no_draft(
         write()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_an_error_is_told_even_if_somebody_has_removed_the_draft(tmp_path: Path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "file"):
+            for draft in tmp_path.iterdir():
+                draft.unlink()
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        write()
 
 
 KILLED = """
@@ -136,6 +147,22 @@ def test_without_file_locks_there_is_a_mark_or_a_refusal(
         assert mark.exists()
     assert not mark.exists()
     assert not is_held(lock)
+
+
+def test_where_the_system_has_no_such_flags_files_are_read_and_drafts_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for flag in ("O_NONBLOCK", "O_NOFOLLOW"):  # as on Windows
+        monkeypatch.delattr(os, flag)
+    (draft := tmp_path / ".file.abc.draft").touch()
+    os.utime(draft, (0, 0))
+    path = tmp_path / "file"
+    with replacing(path) as file:
+        file.write(b"new")
+    assert read_plain(path) == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+    with exclusive(path):
+        assert is_held(path)
 
 
 def test_a_second_holder_waits_and_gives_up(tmp_path: Path) -> None:

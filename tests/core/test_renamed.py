@@ -11,7 +11,7 @@ import pytest
 import fedcohort
 from fedcohort import core, server
 from fedcohort.core.errors import BadInput
-from fedcohort.core.renamed import PARTS
+from fedcohort.core.renamed import PARTS, successor
 from fedcohort.learning import Quadratic
 from fedcohort.server.history import History, read
 from fedcohort.simulation import Comparison
@@ -29,8 +29,9 @@ from fedcohort.simulation import Comparison
     ],
 )
 def test_an_old_name_is_the_new_thing_with_a_warning(module, old: str, new: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"{old} has become .*{new}"):
+    with pytest.warns(DeprecationWarning, match=f"{old} has become .*{new}") as heard:
         assert getattr(module, old) is getattr(module, new)
+    assert {each.filename for each in heard} == {__file__}, "it points at the caller"
 
 
 def test_a_name_that_never_was_is_an_ordinary_error() -> None:
@@ -63,6 +64,18 @@ def test_old_arguments_of_a_comparison_mean_the_same_with_a_warning() -> None:
     new = fedcohort.compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **NEW)
     assert old.settings == new.settings
     assert old.traces[0].settings["optimiser"]["name"] == "adam"
+
+
+def test_a_warning_about_an_old_argument_points_at_who_gave_it() -> None:
+    def ours(old: int) -> int | None:
+        return successor("ours", "old", old, "new", None)
+
+    def theirs() -> int | None:
+        return ours(1)
+
+    with pytest.warns(DeprecationWarning, match="'old' of ours has become 'new'") as heard:
+        assert theirs() == 1
+    assert [each.lineno for each in heard] == [theirs.__code__.co_firstlineno + 1]
 
 
 def test_the_old_and_the_new_argument_together_are_refused() -> None:

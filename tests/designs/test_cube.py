@@ -14,7 +14,7 @@ from fedcohort.designs import Cube, Rows
 from fedcohort.designs.cube import components
 from fedcohort.maths import flight
 from fedcohort.maths.draws import coins_each
-from fedcohort.maths.flight import WHOLE, fly, land_by_dropping, scaled, undecided
+from fedcohort.maths.flight import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.montecarlo import estimated_variance
@@ -90,6 +90,19 @@ def test_the_flight_keeps_the_sums_and_the_means() -> None:
     parts, big = scaled(np.array([1, 2]), 2**63)
     assert parts.dtype == object
     assert big == 2**63
+
+
+def test_the_flight_nearby_keeps_the_sums_and_ends_with_as_many_as_columns() -> None:
+    masses, whole, columns = large(60, 10, nearby=True)._start
+    points, rng = stream(0, "points").random((60, 2)), stream(1, "x")
+    after = fly_nearby(rng, masses, whole, columns, points)
+    left = np.flatnonzero(undecided(after, whole))
+    assert 0 < len(left) <= columns.shape[1]
+    assert sum(after.tolist()) == sum(masses.tolist())  # exactly
+    np.testing.assert_allclose((after / whole) @ columns, (masses / whole) @ columns, atol=1e-3)
+    few, some = np.full(3, whole // 3), columns[:3, :3]  # as many as columns: nobody moves
+    for flown in (fly_nearby(rng, few, whole, some, points[:3]), fly(rng, few, whole, some)):
+        assert flown.tolist() == few.tolist()
 
 
 def test_clients_are_drawn_as_often_as_they_should_be() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
-from fedcohort.designs import ConditionalPoisson, Sampford
+from fedcohort.designs import ConditionalPoisson, Sampford, list_sequential
 from fedcohort.designs.list_sequential import ListSequential, Ways
 from fedcohort.maths.maximum_entropy import inclusion_of, weights_for
 from fedcohort.testing.claims import check_design
@@ -139,6 +139,17 @@ def test_sampford_of_many_unequal_clients_is_rounded_and_unbiased() -> None:
 def test_a_table_that_would_not_fit_is_refused() -> None:
     with pytest.raises(TooLarge, match=r"would need a table of .* use pivotal"):
         _ = Ways(400, (1,) * 10_000).whole
+
+
+@pytest.mark.parametrize(("marks", "cells"), [(None, 5 * 3), ((1,) * 5, 5 * 2 * 3)])
+def test_a_table_that_just_fits_is_made(
+    monkeypatch: pytest.MonkeyPatch, marks: Any, cells: int
+) -> None:
+    monkeypatch.setattr(list_sequential, "CELLS", cells)
+    assert Ways(2, (1,) * 5, marks).whole == (10 if marks is None else 20)
+    monkeypatch.setattr(list_sequential, "CELLS", cells - 1)
+    with pytest.raises(TooLarge, match=f"a table of {cells} numbers"):
+        _ = Ways(2, (1,) * 5, marks).whole
 
 
 @pytest.mark.parametrize("kind", KINDS)

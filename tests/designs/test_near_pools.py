@@ -88,7 +88,7 @@ def test_stand_ins_where_there_are_few_or_none() -> None:
     only = nobody.copy()
     only[2] = True
     assert pools.together([1, 3], only, rng) is None  # one for two: one after the other
-    assert NearPools(pools.near, pools.first).together([1], ~nobody, rng) is None
+    assert NearPools(pools.near, pools.chances).together([1], ~nobody, rng) is None
 
 
 def test_stand_ins_keep_the_sums_that_are_balanced() -> None:

@@ -133,6 +133,13 @@ def test_clients_are_drawn_as_often_as_they_should_be(
     assert not as_often_as_they_should_be(kind)
 
 
+def test_the_nearest_of_those_left_is_met() -> None:
+    points = np.array([[0.0, 0.0], [3.0, -1.0], [-1.0, -3.0], [4.0, 1.0], [3.0, -2.0]])
+    design = LocalPivotal.proportional(Shares.of(np.ones(5, dtype=np.int64)), 2, points)
+    for left, nearest in (([0, 1, 2, 3, 4], 4), ([0, 1, 2, 3], 3), ([2, 1, 0], 0), ([1, 2], 2)):
+        assert design._nearest(1, left) == nearest
+
+
 def test_neighbours_that_never_meet_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted defect: unbiased, but whoever is farthest is met, and nothing is spread."""
 

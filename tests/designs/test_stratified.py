@@ -54,6 +54,17 @@ def test_everyone_in_every_stratum_is_everyone() -> None:
     assert sum(cohort.weights) == 1
 
 
+def test_as_many_outcomes_as_are_allowed_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    strata = (np.arange(3), np.arange(3, 5))  # 3 times 2 outcomes
+    parts = tuple(Simple(Shares.of(np.ones(len(s), np.int64)), 1) for s in strata)
+    design = Stratified(5, strata, parts, (Fraction(3, 5), Fraction(2, 5)))
+    monkeypatch.setattr("fedcohort.designs.stratified.OUTCOME_LIMIT", 6)
+    assert [chance for chance, _ in design.enumerate()] == [Fraction(1, 6)] * 6
+    monkeypatch.setattr("fedcohort.designs.stratified.OUTCOME_LIMIT", 5)
+    with pytest.raises(TooLarge):
+        list(design.enumerate())
+
+
 def test_too_many_outcomes_are_refused() -> None:
     n, groups = 120, 12
     strata = tuple(np.arange(h, n, groups) for h in range(groups))

@@ -189,6 +189,7 @@ def test_ten_thousand_draws_are_quick():
         ([3, 0], [1.0, 1.0], 2, "sizes must be"),
         ([3.5, 2], [1.0, 1.0], 2, "sizes must be"),
         ([], [], 0, "sizes must be"),
+        ([[3, 3]], [1.0, 1.0], 2, "sizes must be"),
         ([3, 3], [1.0, float("nan")], 2, "deviations must be"),
         ([3, 3], [1.0, float("inf")], 2, "deviations must be"),
         ([3, 3], [1.0, -1.0], 2, "deviations must be"),

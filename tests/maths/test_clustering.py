@@ -124,6 +124,7 @@ def test_nothing_to_tell_apart_is_one_cluster_without_a_score(method, matrix):
     assert found.labels.tolist() == [0] * len(matrix)
     assert found.silhouette is None
     assert found.clustered_share == 1.0
+    assert not found.noise.any()
     assert found.caveat == "no score"
 
 
@@ -179,6 +180,17 @@ def test_the_share_constraint_binds():
     free, bound = dbscan(matrix, least_share=0.0), dbscan(matrix)
     assert free.silhouette > bound.silhouette
     assert free.clustered_share < 0.7 <= bound.clustered_share
+
+
+def test_every_setting_of_optics_is_kept_with_its_limit():
+    settings = [
+        trial.parameters for trial in optics(three_groups(), [0.05], [2, 99], [None, 0.5]).tried
+    ]
+    assert settings == [
+        {"xi": 0.05, "min_samples": 2, "max_eps": None},
+        {"xi": 0.05, "min_samples": 2, "max_eps": 0.5},
+        {"xi": None, "min_samples": 99},
+    ]
 
 
 def test_optics_keeps_the_reachability_plot():

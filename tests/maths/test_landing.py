@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from fedcohort.maths.landing import _best_law, _solved
 
@@ -20,10 +21,11 @@ def test_many_solutions_and_none_are_told() -> None:
     assert _solved([[1, 0], [0, 1], [1, 1]], [1, 1, 3]) is None
 
 
-def test_the_best_law_keeps_chances_and_balance() -> None:
+@pytest.mark.parametrize("whole", [2, 2**31, 2**62, 10**30])
+def test_the_best_law_keeps_chances_and_balance_whatever_one_is_written_as(whole: int) -> None:
     """Four clients at a half, two by two alike: one of each kind is balanced, and possible."""
     columns = np.array([1.0, 1.0, -1.0, -1.0])
-    law = _best_law((1, 1, 1, 1), 2, 2, columns.tobytes())
+    law = _best_law((whole // 2,) * 4, whole, 2, columns.tobytes())
     assert law is not None
     ways, chances = law
     total = sum(chances)

@@ -102,6 +102,23 @@ def test_below_a_thousand_clients_it_goes_on_until_nobody_moves():
         np.testing.assert_array_equal(labels, gaps.argmin(axis=1))
 
 
+@pytest.mark.parametrize(
+    ("settled", "labels"), [(0.2, [0, 0, 1, 1, 1]), (0.19, [0, 0, 0, 1, 1]), (0.0, [0, 0, 0, 1, 1])]
+)
+def test_it_stops_when_at_most_that_share_moves(settled, labels):
+    """From 0 and 1 one of five moves in the first step, another in the second."""
+    rows, start = np.array([[0.0], [1.0], [2.0], [3.0], [6.0]]), [[0.0], [1.0]]
+    assert kmeans(rows, 2, generator(), start, settled=settled)[0].tolist() == labels
+
+
+def test_the_unit_of_the_features_does_not_matter():
+    features, _ = blobs(200, 5, 4, spread=2.0)
+    for seed in range(5):
+        labels, _ = kmeans(features, 7, generator(seed), steps=0)
+        small, _ = kmeans(features * 2.0**-20, 7, generator(seed), steps=0)
+        np.testing.assert_array_equal(labels, small)
+
+
 @pytest.mark.parametrize("far", [0, 5, 10])
 def test_whoever_is_far_from_all_has_a_centre_from_the_start(far):
     features = np.arange(11.0)[:, None]

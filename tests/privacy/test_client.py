@@ -75,6 +75,10 @@ def test_the_papers_g_is_not_confused_with_the_levels(tmp_path: Path) -> None:
     assert SizeRequest("t", levels).key() != SizeRequest("t", paper).key()
 
 
+def test_the_order_of_what_a_question_is_about_does_not_matter() -> None:
+    assert REQUEST.key(round=1, level=2) == REQUEST.key(level=2, round=1) != REQUEST.key(round=1)
+
+
 def test_files_belong_to_the_owner(tmp_path: Path) -> None:
     path = tmp_path / "new" / "client"
     PrivateSize(path).answer(40, REQUEST)

@@ -55,6 +55,13 @@ def test_bad_epsilon(epsilon: float) -> None:
         private_counts(np.array([1]), epsilon)
 
 
+def test_the_smallest_and_the_largest_epsilon() -> None:
+    for epsilon, beyond in ((1e-6, 0.99e-6), (20.0, 20.1)):
+        assert private_counts(np.array([1]), epsilon).shape == (1,)
+        with pytest.raises(BadParameter, match="'epsilon' parameter of private_counts"):
+            private_counts(np.array([1]), beyond)
+
+
 def test_bad_sensitivity_and_counts() -> None:
     with pytest.raises(BadParameter, match="sensitivity"):
         private_counts(np.array([1]), 1.0, 0)

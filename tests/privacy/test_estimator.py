@@ -417,8 +417,8 @@ def test_clipping_from_a_rate() -> None:
     answers = report_sizes(generator(10), np.array(sizes), report)
     estimate = estimate_total(answers, report)
     guess = clipping_from_rate(estimate, 0.1, 100.0)
-    assert (guess.bias, guess.clipped) == (clipping(sizes, report).bias, 100)
-    assert guess.total == estimate.total + 10_000
+    assert guess == Clipping(1000, 100, 0, -10_000.0, estimate.total + 10_000)
+    assert guess.bias == clipping(sizes, report).bias
     assert clipping_from_rate(estimate, 0.1, 0.0).bias == 0  # the least that can be
     assert clipping_from_rate(estimate, 0.1, 0.5).bias == pytest.approx(-50)
     for rate, excess in ((-0.1, 1.0), (1.1, 1.0), (0.1, -1.0), (math.nan, 1.0), (0.1, math.nan)):

@@ -70,7 +70,12 @@ def test_the_error_is_that_of_one_client():
 def test_missing_shares_are_made_up_for_until_too_few_are_left():
     share = SizeShare(300, 3.0, 80)
     shares = np.array([40] * 90 + [NO_SHARE] * 10)
-    assert estimate_sum(shares, share).total == pytest.approx(4000)
+    told = estimate_sum(shares, share)
+    assert told.total == pytest.approx(4000)
+    assert (told.asked, told.answered, told.rejected, told.floor) == (100, 90, 0, 90.0)
+    assert told.standard_error == pytest.approx(100 / 90 * share.deviation(90))
+    assert told.high - told.total == pytest.approx(1.959964 * told.standard_error)
+    assert told.total - told.low == pytest.approx(1.959964 * told.standard_error)
     with pytest.raises(BadInput, match="80 clients"):
         estimate_sum(np.array([40] * 79 + [NO_SHARE] * 21), share)
 
@@ -92,6 +97,23 @@ def test_what_cannot_be_a_share_is_none():
 def test_a_wrong_law_gets_a_sentence(wrong):
     with pytest.raises(BadParameter, match=next(iter(wrong))):
         SizeShare(**{"threshold": 300, "epsilon": 3.0, "least": 5, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "below", "most", "above"),
+    [
+        ("threshold", 3, 2, 2**31, 2**31 + 1),
+        ("epsilon", 1e-6, 0.99e-6, 20.0, 20.1),
+        ("least", 1, 0, 10**9, 10**9 + 1),
+    ],
+)
+def test_the_ends_of_what_a_law_may_be(name, least, below, most, above):
+    law = {"threshold": 300, "epsilon": 3.0, "least": 5}
+    for fine in (least, most):
+        assert getattr(SizeShare(**{**law, name: fine}), name) == fine
+    for wrong in (below, above):
+        with pytest.raises(BadParameter, match=f"'{name}' parameter of SizeShare must be .* in"):
+            SizeShare(**{**law, name: wrong})
 
 
 def test_a_client_agrees_by_name_repeats_itself_and_pays_once(tmp_path):

@@ -68,6 +68,18 @@ def test_a_ceiling_is_reached_later_with_a_delta(tmp_path):
     assert again.spent == pytest.approx(answers_epsilon([0.1] * more, 1e-6))
 
 
+def test_a_ceiling_holds_with_a_delta_whatever_is_asked(tmp_path):
+    accountant = Accountant(tmp_path / "tight", ceiling=3.0, delta=1e-6)
+    accountant.load()
+    with pytest.raises(BudgetExceeded):
+        accountant.require("large", 3.1)
+    accountant.book("first", 2.9)
+    accountant.close("first")
+    with pytest.raises(BudgetExceeded):
+        accountant.require("second", 2.9)
+    assert accountant.spent == pytest.approx(2.9)
+
+
 def test_a_policy_has_it(tmp_path):
     policy = ClientPolicy(largest_epsilon=0.1, ceiling=1.0, delta=1e-6)
     client = PrivateCounts(tmp_path, policy)

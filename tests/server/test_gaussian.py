@@ -56,6 +56,20 @@ def test_short_answers_of_light_draws_are_summed_as_they_are():
     np.testing.assert_allclose(found, plain, atol=1e-10)
 
 
+def test_answers_in_blocks_are_summed_like_answers_at_once():
+    private = Gaussian(clip=1.0, weight=0.25, quantile=0.5, noise=1.0, seed=0)
+    cohort = Cohort.of([0, 2, 3], [0.25, 0.25, 0.5], [1, 1, 2])
+    rows = np.array([[0.125, 0.5], [0.25, -0.5], [0.0, 4.0]])
+    empty = private.begin(private.start(np.full(4, 0.25), 2), cohort)
+    once, blocks = private.add(empty, cohort.clients, cohort.weights, rows), empty
+    for one in range(3):
+        part = slice(one, one + 1)
+        blocks = private.add(blocks, cohort.clients[part], cohort.weights[part], rows[part])
+    for account in (once, blocks):
+        assert account.total.tolist() == [0.09375, 0.5]
+        assert (account.balance, account.answered) == (0.0, 3)
+
+
 def test_nobody_drawn_gives_noise_too():
     """A sum without noise in a round that drew nobody would tell that nobody was drawn."""
     private = Gaussian(clip=2.0, noise=3.0, weight=0.5, seed=1)
@@ -271,6 +285,16 @@ def test_the_count_is_one_more_coordinate_within_the_same_noise(x, y):
     per_bit = private.noise * private.most * private.widened / 0.3
     vector = [*(account.total / private.deviation), account.balance / per_bit]
     assert np.linalg.norm(vector) <= 1 / private.noise * (1 + 1e-9)
+
+
+def test_the_count_has_noise_of_its_own():
+    """That of a coordinate, which is released, could be taken off the count again."""
+    private = Gaussian(clip=0.7, noise=2.0, weight=0.2, quantile=0.4, seed=0)
+    nobody = private.begin(Released(), Cohort.empty())
+    _, memory = private.finish(nobody, 3)
+    fourth = private.finish(nobody, 4)[0][3] / private.deviation
+    count = private.noise * private.most * private.widened / 0.3 * fourth
+    assert memory.clip == pytest.approx(0.7 * np.exp(-0.2 * ((1 + count) / 2 - 0.4)), rel=1e-12)
 
 
 def test_what_a_guard_clips_and_what_noise_clips_is_one_piece_of_code():

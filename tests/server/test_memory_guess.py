@@ -197,7 +197,9 @@ def test_the_simulator_asks_everybody_once(
 def test_flower_takes_the_same_steps_also_after_a_crash(
     task: Softmax, guess: str, tmp_path: Path
 ) -> None:
-    flower: Any = pytest.importorskip("fedcohort.flower")
+    pytest.importorskip("flwr")
+    from fedcohort import flower
+
     how = f"memory:guess={guess}"
     trace = simulate(task, "md:m=4", rounds=6, seed=3, work=WORK, aggregator=how)
     for rounds in (3, 6):  # the second run goes on with the first

@@ -15,14 +15,14 @@ PARTS = {"server": "optimiser", "estimator": "aggregator"}
 """What parts of a server were called in arguments and in settings that were saved."""
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
     """A ``__getattr__`` for a module whose names have changed: old name to new name."""
 
     def look_up(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         said = f"{module}.{name} has become {module}.{names[name]}."
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        warnings.warn(said, DeprecationWarning, stacklevel)
         return getattr(sys.modules[module], names[name])
 
     return look_up

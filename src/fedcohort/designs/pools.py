@@ -91,16 +91,15 @@ class NearPools(Pools):
     Parameters
     ----------
     near
-        (n, k) the neighbours of each client.
+        (n, k) the neighbours of each client, none with the chance 1: those are in the cohort.
     chances
-        (n,) how likely each is drawn. A client with the chance 1 is in the cohort already.
+        (n,) how likely each is drawn.
     drawn
         Draws clients, given masses (n,) and what is a whole; None: each draw is made by itself.
     """
 
     def __init__(self, near: Ints, chances: Floats, drawn: Drawn | None = None) -> None:
-        self.near, self.first, self.drawn = near, chances, drawn
-        self.chances = np.where(chances < 1.0, chances, 0.0)
+        self.near, self.chances, self.drawn = near, chances, drawn
 
     @classmethod
     def along(cls, order: Ints, chances: Floats, drawn: Drawn | None = None) -> NearPools:
@@ -147,7 +146,7 @@ class NearPools(Pools):
         return np.where(self._shares.any(axis=1), out, 1.0)
 
     def visits(self, answers: Floats, tries: int) -> Floats:
-        passed = self.first * (1.0 - answers) * super().visits(answers, tries - 1)
+        passed = self.chances * (1.0 - answers) * super().visits(answers, tries - 1)
         came = np.zeros(len(answers))
         np.add.at(came, self.near, passed[:, None] * self._shares)
         return 1.0 + np.divide(came, self.chances, out=np.zeros_like(came), where=self.chances > 0)

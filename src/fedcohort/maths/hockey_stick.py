@@ -58,7 +58,7 @@ def amplified(chances: Floats, distance: float, losses: Floats) -> Floats:
     q = float(chances.sum())
     if q <= 0:
         return nothing(losses)
-    return drawn(chances, distance, np.log1p(np.expm1(losses) / min(1.0, q)))
+    return drawn(chances, distance, np.log1p(np.expm1(losses) / q))
 
 
 def mixture_second(chance: float, distance: float, losses: Floats) -> Floats:

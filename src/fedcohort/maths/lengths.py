@@ -40,8 +40,7 @@ def capped(rows: Rows, cap: float | None) -> Rows:
     longest = cap * float(np.median(some))
     if norms.max() <= longest:
         return rows
-    factor = np.minimum(1.0, longest / np.where(norms > 0, norms, 1.0))
-    return (rows * factor[:, None]).astype(rows.dtype)
+    return (rows * shortening(norms, longest)[:, None]).astype(rows.dtype)
 
 
 def shortening(norms: Floats, longest: float) -> Floats:

@@ -288,7 +288,7 @@ def worst_variance(epsilon: float, levels: int) -> float:
     excess = math.expm1(epsilon)
     alpha = excess / (excess + levels)
     middle = (levels - 1) / 2
-    t = min(max((1 - 2 * (1 - alpha) * middle) / (2 * alpha), 0.0), 0.5)
+    t = max((1 - 2 * (1 - alpha) * middle) / (2 * alpha), 0.0)
     truth = ((1 - alpha) * (middle - t) ** 2 + t * (1 - t)) / alpha
     lies = (1 - alpha) * (levels**2 - 1) / (12 * alpha**2)
     return (truth + lies) / (levels - 1) ** 2

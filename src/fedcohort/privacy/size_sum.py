@@ -77,7 +77,7 @@ class SizeShare:
             must = f"a number in [{SMALLEST_EPSILON}, {LARGEST_EPSILON:g}]"
             raise BadParameter("epsilon", owner, must, self.epsilon)
         if not is_whole(self.least) or not 1 <= self.least <= 10**9:
-            raise BadParameter("least", owner, "an int of at least 1", self.least)
+            raise BadParameter("least", owner, "an int in [1, 10**9]", self.least)
 
     @property
     def scale(self) -> float:
