@@ -32,7 +32,7 @@ from fedcohort.maths.draws import distinct
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments
-from fedcohort.theory.advice import SchemeFacts, _never, by_pilot, declared
+from fedcohort.theory.judge import SchemeFacts, _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedcohort import theory
 from fedcohort.schemes import SCHEMES, scheme
-from fedcohort.theory.advice import SchemeFacts, declared
+from fedcohort.theory.judge import SchemeFacts, declared
 from fedcohort.theory.plain_words import about_m, learns, secure
 
 NAMES = (

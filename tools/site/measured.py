@@ -18,7 +18,7 @@ from fedcohort.core.types import Floats, Ints
 from fedcohort.learning import LocalWork
 from fedcohort.schemes import SCHEMES
 from fedcohort.simulation.problem import Problem
-from fedcohort.theory.advice import SchemeFacts
+from fedcohort.theory.judge import SchemeFacts
 from fedcohort.trace import Trace
 
 DOCS = Path(__file__).parents[2] / "docs"

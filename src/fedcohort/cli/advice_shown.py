@@ -13,8 +13,9 @@ from rich.text import Text
 
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table
-from fedcohort.theory.advice import KNOWN, Advice, SchemeFacts
+from fedcohort.theory.advice import Advice
 from fedcohort.theory.catalogue import ConstantsRow
+from fedcohort.theory.judge import KNOWN, SchemeFacts
 from fedcohort.theory.plain_words import about_m, in_bytes
 from fedcohort.theory.which_m import WhichM
 

@@ -24,7 +24,7 @@ from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
-from fedcohort.theory.advice import secure_of, sorted_signals
+from fedcohort.theory.judge import secure_of, sorted_signals
 from fedcohort.theory.price import law, price
 
 PIPED = 1_000

@@ -1,7 +1,7 @@
 """What can be computed about a scheme without training."""
 
 from fedcohort.core.paths import every_path
-from fedcohort.theory.advice import Advice, SchemeFacts, advise
+from fedcohort.theory.advice import Advice, advise
 from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (
     Comparison,
@@ -21,6 +21,7 @@ from fedcohort.theory.convergence import (
 from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
 from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
 from fedcohort.theory.expected_run import expected_gradients
+from fedcohort.theory.judge import SchemeFacts
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.price import Price, noise_for, price

@@ -14,8 +14,9 @@ from fedcohort.core.errors import FedcohortError, FedcohortWarning
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats
 from fedcohort.schemes import SCHEMES
-from fedcohort.theory.advice import Judge, by_pilot, checked_settings
+from fedcohort.theory.advice import checked_settings
 from fedcohort.theory.constants import Constants, constants
+from fedcohort.theory.judge import Judge, by_pilot
 from fedcohort.theory.pilot import Known, NotKnownError
 
 

@@ -8,7 +8,8 @@ from fedcohort.theory.recommendation import asks_nothing, eligible, times_as_muc
 from fedcohort.theory.which_m import SAVES
 
 if TYPE_CHECKING:
-    from fedcohort.theory.advice import Advice, SchemeFacts
+    from fedcohort.theory.advice import Advice
+    from fedcohort.theory.judge import SchemeFacts
 
 RARELY = 0.01
 """Who is never seen with a higher chance than this is worth a word."""

@@ -11,7 +11,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.theory.comparison import closed_forms, uniform_or_md
 
 if TYPE_CHECKING:
-    from fedcohort.theory.advice import Judge, SchemeFacts
+    from fedcohort.theory.judge import Judge, SchemeFacts
 
 TIE = 1e-9
 """Scores closer than this, relatively, are equal."""

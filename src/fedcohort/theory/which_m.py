@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort.theory.recommendation import closed_score
 
 if TYPE_CHECKING:
-    from fedcohort.theory.advice import Judge
+    from fedcohort.theory.judge import Judge
 
 SAVES = 0.1
 """Twice as many clients are worth it as long as they save this share of the rounds."""

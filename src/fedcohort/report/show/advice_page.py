@@ -20,7 +20,8 @@ from fedcohort.report.show.markup import card
 from fedcohort.report.show.page import css, policy, template
 from fedcohort.report.show.prose import Card
 from fedcohort.schemes import find
-from fedcohort.theory.advice import KNOWN, Advice, SchemeFacts
+from fedcohort.theory.advice import Advice
+from fedcohort.theory.judge import KNOWN, SchemeFacts
 from fedcohort.theory.plain_words import PLAIN, about_m, learnt
 from fedcohort.theory.recommendation import eligible
 from fedcohort.theory.which_m import WhichM
