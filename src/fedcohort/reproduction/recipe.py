@@ -176,6 +176,10 @@ class Claim:
         In a few words, what is wrong in print, or not said there.
     see
         The page of docs where that is derived, ``theory.md#...``.
+    ours
+        Asked by us: the paper does not say so. It is judged and shown, but counted apart.
+    exploratory
+        What was chosen after looking at results, in a few words: then it is no test.
     """
 
     statement: str
@@ -183,6 +187,8 @@ class Claim:
     judge: Judge
     erratum: str = ""
     see: str = ""
+    ours: bool = False
+    exploratory: str = ""
 
 
 Former: TypeAlias = "Callable[[int, int | None], Outcome]"
