@@ -23,6 +23,7 @@ from fedcohort.recipes import (
     Every,
     Exact,
     Holds,
+    Learned,
     Own,
     Ratio,
     Results,
@@ -215,6 +216,37 @@ def test_runs_that_never_got_there_leave_it_open():
     assert verdict(alike, slow=[11, 11], fast=[11, 11]) == UNDECIDED
     found = alike.judge(wait({"slow": [11, 11], "fast": [3, 3]}))
     assert found.remedy == "more rounds would decide: slow did not get there in 2 runs"
+
+
+def test_ahead_of_an_arm_that_guesses_is_left_open() -> None:
+    """a is clearly ahead of b, of which it is not clear that it is above 0.8."""
+    ahead = difference(level, "a", "b")
+    assert Learned(ahead, "b", above=0.5, measure=level).judge(SOME) == ahead.judge(SOME)
+    found = Learned(ahead, "a", "b", above=0.8, measure=level).judge(SOME)
+    assert found.verdict == UNDECIDED
+    assert found.found == ahead.judge(SOME).found
+    assert found.remedy.startswith("more rounds would decide: level of b, 0.8"), found.remedy
+    assert found.remedy.endswith("is not clearly above 0.8")
+    both = Every(ahead, Learned(ahead, "b", above=0.8, measure=level))
+    assert "not clearly above" in both.judge(SOME).remedy
+    few = results(a=[0.9, 0.9], b=[0.1, 0.1])
+    assert "too few seeds" in Learned(ahead, "b", above=0.2, measure=level).judge(few).remedy
+    with pytest.raises(BadInput, match="needs the arms"):
+        Learned(ahead)
+
+
+def test_the_level_of_guessing_is_that_of_the_classes() -> None:
+    found = results(a=[0.5, 0.6, 0.7], b=[0.2, 0.3, 0.4])
+    judge = Learned(difference(level, "a", "b"), "b", measure=level)
+    assert str(judge).endswith("; open unless level of b is above 1/classes")
+    for classes, verdict in ((100, REPRODUCED), (4, UNDECIDED)):
+        for run in found.runs["cell"][0].of("b"):
+            run.label_histograms = np.zeros((3, classes), dtype=np.int64)  # type: ignore[misc]
+        assert judge.judge(found).verdict == verdict
+    for run in found.runs["cell"][0].of("b"):
+        run.label_histograms = np.zeros((3, 0), dtype=np.int64)  # type: ignore[misc]
+    with pytest.raises(BadInput, match="has no classes to guess"):
+        judge.judge(found)
 
 
 def test_fieller_is_the_paired_t_test():

@@ -36,7 +36,7 @@ class Finding:
     needed: int | None = None
     """So many units would decide; None where it is decided, or no number would."""
     too_short: str = ""
-    """Which arms never reached what the measure waits for, where that leaves it open."""
+    """Which arms never reached what is waited for, or learned, where that leaves it open."""
     diverged: str = ""
     """Which arms have runs that left the finite numbers: those that are left prove nothing."""
     missed: bool = False
@@ -170,9 +170,7 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
         if each.lost
     ]
     if lost:
-        return replace(
-            found, verdict=UNDECIDED, needed=None, missed=False, diverged=", ".join(lost)
-        )
+        return left_open(found, diverged=", ".join(lost))
     unsafe = []
     for (name, values), weight in zip(arms.items(), weights, strict=True):
         hides, makes_up = found.verdict != REPRODUCED, found.verdict in (REPRODUCED, PARTLY)
@@ -180,4 +178,9 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
             unsafe.append(f"{name} did not get there in {values.never} runs")
     if not unsafe:
         return found
-    return replace(found, verdict=UNDECIDED, needed=None, missed=False, too_short=", ".join(unsafe))
+    return left_open(found, too_short=", ".join(unsafe))
+
+
+def left_open(found: Finding, **why: str) -> Finding:
+    """The finding without a verdict, for a reason that no number of units would remove."""
+    return replace(found, verdict=UNDECIDED, needed=None, missed=False, **why)

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from fedcohort.core.errors import BadInput
-from fedcohort.reproduction.estimate import Estimate, number, ratio_interval
+from fedcohort.reproduction.estimate import FEWEST, Estimate, number, ratio_interval
 from fedcohort.reproduction.findings import (
     NOT,
     PARTLY,
@@ -23,6 +23,7 @@ from fedcohort.reproduction.findings import (
     combined,
     judged_above,
     judged_within,
+    left_open,
     limits,
     reached,
 )
@@ -231,6 +232,65 @@ class Every(Judge):
 
     def __str__(self) -> str:
         return "; and ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class Learned(Judge):
+    """A criterion that counts only where arms have learned something: it is open otherwise.
+
+    To be ahead of an arm that still guesses says little.
+
+    Parameters
+    ----------
+    part
+        The criterion.
+    arms
+        Those that must have learned, mostly the one that a claim is ahead of.
+    above
+        What the whole 95 % interval of ``measure`` of each must be above; None for one over the
+        number of classes.
+    measure
+        By its word.
+
+    >>> str(Learned(difference("loss", "md", "target"), "md", above=0.1))
+    'loss: md − target is above 0, 95 % interval; open unless accuracy of md is above 0.1'
+    """
+
+    part: Judge
+    arms: tuple[Of, ...]
+    above: float | None = None
+    measure: Measure = "accuracy"
+
+    def __init__(
+        self, part: Judge, *arms: Of, above: float | None = None, measure: Measure = "accuracy"
+    ) -> None:
+        if not arms:
+            raise BadInput("Learned() needs the arms that must have learned.")
+        for name, value in {"part": part, "arms": arms, "above": above, "measure": measure}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (*self.part.measures, self.measure)
+
+    def judge(self, results: Results) -> Finding:
+        found = self.part.judge(results)
+        guessing = []
+        for of in self.arms:
+            values = results.values(self.measure, of)
+            reached_level = Estimate.of(values.numbers, values.unit)
+            level = results.chance(of) if self.above is None else self.above
+            if reached_level.interval()[0] <= level and reached_level.units >= FEWEST:
+                guessing.append(
+                    f"{word(self.measure)} of {_name(of)}, {reached_level}, is not clearly above "
+                    f"{number(level)}"
+                )
+        return left_open(found, too_short=", ".join(guessing)) if guessing else found
+
+    def __str__(self) -> str:
+        level = "1/classes" if self.above is None else number(self.above)
+        arms = " and ".join(map(_name, self.arms))
+        return f"{self.part}; open unless {word(self.measure)} of {arms} is above {level}"
 
 
 def order(measure: Measure, arms: Sequence[Of], above: float = 0.0) -> Every:

@@ -109,6 +109,15 @@ class Results:
             raise UnknownName("arm", label, self.arms(cell))
         return found
 
+    def chance(self, of: Of) -> float:
+        """The accuracy of guessing, one over the number of classes of an arm's task."""
+        classes = next(iter(self.traces(of).values())).label_histograms.shape[1]
+        if classes == 0:
+            raise BadInput(
+                f"The task of '{of}' has no classes to guess; say what its accuracy must be above."
+            )
+        return 1 / float(classes)
+
     def values(self, which: Measure, of: Of) -> Values:
         """A measure of an arm, one number per unit."""
         if which == COMPUTED:
