@@ -31,7 +31,7 @@ from fedcohort.recipes import (
     difference,
     order,
 )
-from fedcohort.reproduction.estimate import needed, ratio_interval, reach
+from fedcohort.reproduction.estimate import ALIKE, Question, needed, ratio_interval, reach
 from fedcohort.reproduction.judged import EXIT, overall
 
 
@@ -122,15 +122,60 @@ def test_not_seen_is_not_the_same_as_equal():
     assert Alike(level, "a", "b", within=0.1).judge(noisy).verdict == UNDECIDED
 
 
-def test_undecided_says_how_many_would_decide():
-    found = difference(level, "a", "b").judge(results(a=[1.0, 3.0, 2.0], b=[1.0, 0.0, 2.0]))
+def power(judge: Any, arms: Mapping[str, Any], decided: Sequence[str], draws: int = 3000) -> float:
+    """How often a judge decides on fresh samples."""
+    rng = np.random.default_rng(0)
+    said = [judge.judge(results(**{k: v(rng) for k, v in arms.items()})) for _ in range(draws)]
+    return sum(each.verdict in decided for each in said) / draws
+
+
+def test_undecided_says_how_many_would_decide_with_power() -> None:
+    """Where the interval is as wide as the gap, one half of the samples would be decided."""
+    ahead = difference(level, "a", "b")
+    found = ahead.judge(results(a=[1.0, 3.0, 2.0], b=[1.0, 0.0, 2.0]))
     assert found.verdict == UNDECIDED
-    gaps = np.array([0.0, 3.0, 0.0])
-    n = found.needed
+    sd, n = np.std([0.0, 3.0, 0.0], ddof=1), found.needed
     assert n is not None
-    assert reach(gaps.std(ddof=1), n) < 1.0 <= reach(gaps.std(ddof=1), n - 1)
-    assert f"about {n} seeds" in found.remedy
-    assert needed(1.0, 1e-9) is None
+    assert f"{n} new seeds would decide with 80 % power" in found.remedy
+    draws = {n: lambda rng, n=n: rng.normal(1.0, sd, n) for n in (n, n - 3)}
+    enough, fewer = (power(ahead, {"a": own, "b": lambda rng, k=k: np.zeros(k)}, [REPRODUCED])
+                     for k, own in draws.items())  # fmt: skip
+    assert 0.77 < enough < 0.83  # four standard deviations of 3000 draws
+    assert fewer < enough
+    half = next(k for k in range(3, n) if reach(sd, k) < 1.0)
+    assert half < 0.6 * n  # the number that has a chance of one half
+    assert needed(Question(1.0, (1e-9,))) is None
+
+
+def test_how_many_would_show_that_two_are_alike() -> None:
+    """Both margins must be left out: 0.8 for both together, also where the mean is between."""
+    for mean in (0.0, 0.4):
+        estimate = Estimate(mean, 1.0, 3)
+        n = needed(Question.of(estimate, -1.0, 1.0, side=ALIKE))
+        assert n is not None
+        alike = Alike(level, "a", "b", within=1.0)
+        enough, fewer = (
+            power(alike, {"a": lambda rng, k=k, m=mean: rng.normal(m, 1.0, k),
+                          "b": lambda rng, k=k: np.zeros(k)}, [REPRODUCED])
+            for k in (n, n - 2)
+        )  # fmt: skip
+        assert fewer - 0.03 < 0.8 < enough + 0.03  # four standard deviations of 3000 draws
+
+
+def test_several_parts_must_be_decided_together() -> None:
+    one = Question(1.0, (1.0,))
+    alone, both = needed(one), needed(one, one)
+    assert alone is not None
+    assert both is not None
+    assert both > alone
+    parts = difference(level, "a", "b"), difference(level, "b", "c")
+    found = Every(*parts).judge(SOME)
+    assert found.needed == needed(*(q for part in parts for q in part.judge(SOME).questions))
+    none = Every(Ratio(level, "a", "z", at_least=1), parts[1]).judge(
+        results(a=[1.0] * 3, b=[0.80, 0.81, 0.82], c=[0.79, 0.82, 0.81], z=[0.0] * 3)
+    )
+    assert none.needed is None
+    assert "no number of seeds is known" in none.remedy
 
 
 def test_a_bound_that_is_clearly_missed_leaves_partly_at_most() -> None:
@@ -140,7 +185,7 @@ def test_a_bound_that_is_clearly_missed_leaves_partly_at_most() -> None:
     ):
         found = judge.judge(SOME)
         assert (found.verdict, found.missed) == (UNDECIDED, True)
-        assert found.remedy.startswith("partly at most; about "), found.remedy
+        assert found.remedy.startswith("partly at most; "), found.remedy
     held, open_ = difference(level, "a", "b"), difference(level, "b", "c")
     assert Every(judge, held).judge(SOME).verdict == PARTLY  # whichever of the two the other is
     assert Every(judge, open_).judge(SOME).verdict == UNDECIDED

@@ -23,8 +23,12 @@ ALIKE = 0.05
 """A claim of equivalence by two one-sided tests at 5 %: by the 90 % interval."""
 FEWEST = 3
 """Units without which nothing is decided."""
+POWER = 0.8
+"""How likely a number of units decides, where one is told."""
 MOST = 10_000
-"""More units than this are called so."""
+"""More units than this are not told."""
+FAR = 30.0
+"""Standard errors from a bound beyond which no chance is left to miss it."""
 
 
 @dataclass(frozen=True)
@@ -84,22 +88,54 @@ def _quantile(side: float, units: int) -> float:
     return float(stats.t.ppf(1 - side, units - 1))
 
 
-def needed(sd: float, gap: float, side: float = SIDE) -> int | None:
-    """With how many units an interval no longer reaches over a gap, if mean and spread stay.
+@dataclass(frozen=True)
+class Question:
+    """What is open about a mean: on which side of bounds it is, of those next to it."""
 
-    None where that is not known, or is more than `MOST`.
+    sd: float
+    gaps: tuple[float, ...]
+    """From the mean to the next bound below, and to the next above, where there is one."""
+    side: float = SIDE
 
-    >>> needed(1.0, 1.0), needed(1.0, 0.0)
-    (7, None)
+    @classmethod
+    def of(cls, estimate: Estimate, *bounds: float, side: float = SIDE) -> Question:
+        """The question that the interval of an estimate answers if it covers none of the bounds."""
+        off = [bound - estimate.mean for bound in bounds]
+        ways = [-gap for gap in off if gap < 0], [gap for gap in off if not gap < 0]
+        return cls(estimate.sd, tuple(min(way) for way in ways if way), side)
+
+    def missed(self, units: int) -> float:
+        """How likely it is left open by so many new units, at most, if mean and spread hold."""
+        if not isfinite(self.sd):
+            return 1.0
+        chances = []
+        for gap in self.gaps:
+            far = gap * sqrt(units) / self.sd if self.sd else FAR
+            chance = stats.nct.cdf(_quantile(self.side, units), units - 1, min(far, FAR))
+            chances.append(float(chance) if gap > 0 else 1.0)
+        return sum(chances)
+
+
+def needed(*questions: Question) -> int | None:
+    """How many new units answer all questions together with `POWER`, if mean and spread hold.
+
+    Power is that of Student's t test on a fresh sample, by the noncentral t; that of several
+    together is bounded from below by the sum of what they miss. None where no number is known, or
+    it is more than `MOST`.
+
+    >>> needed(Question(1.0, (1.0,))), needed(Question(1.0, (0.0,)))
+    (10, None)
     """
-    if not isfinite(sd) or not isfinite(gap) or gap <= 0:
-        return None
+
+    def enough(units: int) -> bool:
+        return sum(question.missed(units) for question in questions) <= 1 - POWER
+
     low, high = FEWEST, MOST
-    if reach(sd, high, side) >= gap:
+    if not questions or not enough(high):
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if reach(sd, middle, side) < gap else (middle + 1, high)
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
     return low
 
 

@@ -1,20 +1,20 @@
 """What was found of a claim, and the two ways to judge an estimate.
 
 *Reproduced* and *not reproduced* are said only where the interval lies on one side of the bound;
-otherwise a claim is *undecided*, with the number of seeds or partitions that would decide if mean
-and spread stay as they are. *Partly*: a part of several holds and another does not, or the effect
-is there and smaller than the bound.
+otherwise a claim is *undecided*, with the number of new seeds or partitions that would decide with
+80 % power if mean and spread hold. *Partly*: a part of several holds and another does not, or the
+effect is there and smaller than the bound.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from fedcohort.core.errors import BadInput
-from fedcohort.reproduction.estimate import ALIKE, FEWEST, SIDE, Estimate, needed
+from fedcohort.reproduction.estimate import ALIKE, FEWEST, POWER, SIDE, Estimate, Question, needed
 from fedcohort.reproduction.measures import Measure
 from fedcohort.reproduction.results import COMPUTED, Results, Values
 
@@ -33,14 +33,28 @@ class Finding:
     high: float | None = None
     units: int = 0
     unit: str = ""
-    needed: int | None = None
-    """So many units would decide; None where it is decided, or no number would."""
     too_short: str = ""
     """Which arms never reached what is waited for, or learned, where that leaves it open."""
     diverged: str = ""
     """Which arms have runs that left the finite numbers: those that are left prove nothing."""
     missed: bool = False
     """Open is only whether it is partly seen: the bound itself is clearly not reached."""
+    questions: tuple[Question, ...] = field(default=(), repr=False)
+    """What a new sample would have to answer."""
+
+    @property
+    def needed(self) -> int | None:
+        """So many new units would decide; None where it is decided, or no number is known to."""
+        return needed(*self.questions) if self.verdict == UNDECIDED else None
+
+    @property
+    def unfit(self) -> str:
+        """Why no number of units would decide an undecided claim, with what would."""
+        if self.diverged:
+            return f"smaller steps would decide: {self.diverged}"
+        if self.too_short:
+            return f"more rounds would decide: {self.too_short}"
+        return ""
 
     @property
     def remedy(self) -> str:
@@ -48,19 +62,18 @@ class Finding:
         if self.verdict != UNDECIDED or not self.unit:
             return ""
         at_most = "partly at most; " if self.missed else ""
-        return f"{at_most}{self._decides}"
+        return f"{at_most}{self.unfit or self._repeated}"
 
     @property
-    def _decides(self) -> str:
-        if self.diverged:
-            return f"smaller steps would decide: {self.diverged}"
-        if self.too_short:
-            return f"more rounds would decide: {self.too_short}"
+    def _repeated(self) -> str:
         if self.units < FEWEST:
             return f"too few {self.unit}s to know their spread: run at least {FEWEST}"
-        if self.needed is None:
+        many = self.needed
+        if many is None:
             return f"no number of {self.unit}s is known to decide: the bound is too near"
-        return f"about {self.needed} {self.unit}s would decide, if this holds on"
+        return (
+            f"{many} new {self.unit}s would decide with {POWER:.0%} power, if mean and spread hold"
+        ).replace("%", " %")
 
 
 class Judge(ABC):
@@ -88,14 +101,15 @@ def judged_above(
 ) -> Finding:
     """Whether a quantity is above a bound; ``partly`` is a lower one that counts for something."""
     low, high = estimate.interval()
-    verdict, gap = UNDECIDED, abs(estimate.mean - above)
+    verdict = UNDECIDED
     if low > above:
         verdict = REPRODUCED
     elif high <= above:
         verdict = NOT
         if partly is not None and high > partly:
-            verdict, gap = PARTLY if low > partly else UNDECIDED, abs(estimate.mean - partly)
-    finding = _finding(verdict, estimate, found, needed(estimate.sd, gap))
+            verdict = PARTLY if low > partly else UNDECIDED
+    bounds = (above,) if partly is None else (above, partly)
+    finding = _finding(verdict, estimate, found, Question.of(estimate, *bounds))
     return replace(finding, missed=verdict == UNDECIDED and high <= above)
 
 
@@ -108,21 +122,20 @@ def judged_within(
     """
     off = estimate.mean - of
     (low, high), (least, most) = estimate.interval(ALIKE), estimate.interval(SIDE)
+    side = ALIKE if abs(off) < within else SIDE
     if of - within < low and high < of + within:
-        verdict, need = REPRODUCED, None
+        verdict = REPRODUCED
     elif least > of + within or most < of - within:
-        verdict, need = NOT, None
-    elif abs(off) < within:
-        verdict, need = UNDECIDED, needed(estimate.sd, within - abs(off), ALIKE)
+        verdict = NOT
     else:
-        verdict, need = UNDECIDED, needed(estimate.sd, abs(off) - within, SIDE)
-    return _finding(verdict, estimate, found, need)
+        verdict = UNDECIDED
+    question = Question.of(estimate, of - within, of + within, side=side)
+    return _finding(verdict, estimate, found, question)
 
 
-def _finding(verdict: str, estimate: Estimate, found: str | None, need: int | None) -> Finding:
+def _finding(verdict: str, estimate: Estimate, found: str | None, question: Question) -> Finding:
     low, high = estimate.interval()
     mean = estimate.mean if isfinite(estimate.mean) else None
-    more = need if verdict == UNDECIDED and need is not None and need > estimate.units else None
     return Finding(
         verdict,
         found or str(estimate),
@@ -130,7 +143,7 @@ def _finding(verdict: str, estimate: Estimate, found: str | None, need: int | No
         *limits(low, high),
         estimate.units,
         estimate.unit,
-        more,
+        questions=(question,),
     )
 
 
@@ -183,4 +196,4 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
 
 def left_open(found: Finding, **why: str) -> Finding:
     """The finding without a verdict, for a reason that no number of units would remove."""
-    return replace(found, verdict=UNDECIDED, needed=None, missed=False, **why)
+    return replace(found, verdict=UNDECIDED, questions=(), missed=False, **why)

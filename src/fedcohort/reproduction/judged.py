@@ -146,12 +146,15 @@ def overall(verdicts: Sequence[str]) -> str:
 
 def described(claim: Claim, finding: Finding) -> dict[str, Any]:
     """A claim and what was found of it, in plain values."""
+    found = asdict(finding)
+    del found["questions"]
     return {
         "statement": claim.statement,
         "printed": claim.printed,
         "criterion": str(claim.judge),
         "erratum": claim.erratum,
-        **asdict(finding),
+        **found,
+        "needed": finding.needed,
         "remedy": finding.remedy,
     }
 

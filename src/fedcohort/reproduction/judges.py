@@ -127,7 +127,8 @@ class Ratio(Judge):
         more, less = (results.values(self.measure, of) for of in (self.more, self.less))
         x, y = more.paired(less)
         if len(y) == 0 or y.mean() <= 0:
-            return Finding(UNDECIDED, "no ratio: the denominator is not above 0", unit=more.unit)
+            none = "no ratio: the denominator is not above 0"
+            return Finding(UNDECIDED, none, units=len(y), unit=more.unit)
         low, high = ratio_interval(x.tolist(), y.tolist())
         shown = f", {number(low)} to {number(high)}" if isfinite(low) else ""
         found = (
@@ -136,11 +137,11 @@ class Ratio(Judge):
         )
         # more / less >= c exactly where more - c less >= 0: Fieller's test, exact at the bound.
         over = judged_above(Estimate.of(x - self.at_least * y, more.unit), 0.0, None, found)
-        verdict, need, missed = over.verdict, over.needed, over.verdict == NOT
+        verdict, questions, missed = over.verdict, over.questions, over.verdict == NOT
         if missed and self.partly is not None:
             some = judged_above(Estimate.of(x - self.partly * y, more.unit), 0.0, None)
             verdict = {REPRODUCED: PARTLY, NOT: NOT, UNDECIDED: UNDECIDED}[some.verdict]
-            need = some.needed
+            questions += some.questions
         out = Finding(
             verdict,
             found,
@@ -148,8 +149,8 @@ class Ratio(Judge):
             *limits(low, high),
             len(x),
             more.unit,
-            need,
             missed=missed and verdict == UNDECIDED,
+            questions=questions,
         )
         return reached(out, {_name(self.more): more, _name(self.less): less}, [1.0, -1.0])
 
@@ -212,9 +213,7 @@ class Every(Judge):
         else:
             verdict = UNDECIDED
         open_ = [each for each in found if each.verdict == UNDECIDED]
-        need = None
-        if verdict == UNDECIDED and all(each.needed is not None for each in open_):
-            need = max(each.needed or 0 for each in open_)
+        known = all(each.questions for each in open_)  # a new sample must answer all of them
         fewest = min(found, key=lambda each: each.units)
         shown = [text for each in found if (text := each.found)]
         short = ", ".join(dict.fromkeys(each.too_short for each in open_ if each.too_short))
@@ -224,10 +223,10 @@ class Every(Judge):
             "; ".join(shown),
             units=fewest.units,
             unit=fewest.unit,
-            needed=need,
             too_short=short if verdict == UNDECIDED else "",
             diverged=lost if verdict == UNDECIDED else "",
             missed=missed and verdict == UNDECIDED,
+            questions=tuple(q for each in found for q in each.questions) if known else (),
         )
 
     def __str__(self) -> str:
