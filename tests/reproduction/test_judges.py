@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.recipes import (
@@ -31,7 +32,8 @@ from fedcohort.recipes import (
     difference,
     order,
 )
-from fedcohort.reproduction.estimate import ALIKE, Question, needed, ratio_interval, reach
+from fedcohort.reproduction.estimate import ALIKE, POWER, Question, needed, ratio_interval, reach
+from fedcohort.reproduction.findings import judged_above
 from fedcohort.reproduction.judged import EXIT, overall
 
 
@@ -319,6 +321,29 @@ def test_the_level_of_a_direction():
     assert said.count(REPRODUCED) <= 87  # P(Binomial(2000, 0.025) > 87) < 1e-6
     assert said.count(NOT) <= 87
     assert UNDECIDED in said
+
+
+def test_a_second_look_keeps_its_level_on_new_seeds_only() -> None:
+    """Whoever adds to five seeds that nearly decided has decided half; new ones know nothing.
+
+    Nothing is there; who is told that 20 seeds would do goes on. Of such second looks 5 % decide
+    on new seeds, about 13 % where the first five are among them: the planted defect.
+    """
+    rng = np.random.default_rng(0)
+
+    def decides(sample: Any) -> bool:
+        return judged_above(Estimate.of(sample), 0.0, None).verdict != UNDECIDED
+
+    new, pooled = [], []
+    for first in rng.normal(size=(4000, 5)):
+        found = judged_above(Estimate.of(first), 0.0, None)
+        if found.verdict == UNDECIDED and found.questions[0].missed(20) <= 1 - POWER:
+            fresh = rng.normal(size=found.needed)
+            new.append(decides(fresh))
+            pooled.append(decides([*first, *fresh[5:]]))
+    most = stats.binom.isf(1e-6, len(new), 0.05)
+    assert len(new) > 500
+    assert sum(new) <= most < sum(pooled)
 
 
 def test_the_whole_and_its_exit_code():

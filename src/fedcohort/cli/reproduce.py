@@ -50,7 +50,12 @@ def reproduce(
     ] = "quick",
     seeds: Annotated[int | None, typer.Option(help="How many; as the scale says.")] = None,
     partitions: Annotated[int | None, typer.Option(help="How many; as the scale says.")] = None,
-    seed: Annotated[int, typer.Option(help="The first seed; the others follow.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="The first seed; the others follow, and no other run counts.")
+    ] = 0,
+    partition: Annotated[
+        int, typer.Option(help="The first partition, counted from 0; the others follow.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder, which is resumed; reproduced/NAME-SCALE."),
@@ -80,13 +85,14 @@ def reproduce(
         {
             "--scale": (OneOf(SCALES), scale),
             "--seed": (Whole(0), seed),
+            "--partition": (Whole(0), partition),
             "--seeds": (Whole(1, SEEDS_LIMIT), seeds),
             "--partitions": (Whole(1, SEEDS_LIMIT), partitions),
         }
     )
     check_jobs(jobs)
     check_places({"--out": out})
-    asked = _Asked(scale, seed, seeds, partitions, jobs, ray)
+    asked = _Asked(scale, seed, seeds, partition, partitions, jobs, ray)
     if name is not None:
         if everything or paper is not None:
             raise BadInput("Give the name of a recipe, or --all (with --paper), not both.")
@@ -110,6 +116,7 @@ class _Asked:
     scale: str
     seed: int
     seeds: int | None
+    partition: int
     partitions: int | None
     jobs: int
     ray: str | None
@@ -137,6 +144,7 @@ class _Asked:
             folder,
             seed=self.seed,
             seeds=self.seeds,
+            partition=self.partition,
             partitions=self.partitions,
             jobs=self.jobs,
             ray=self.ray,

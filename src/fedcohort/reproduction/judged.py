@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report.show.latex import escaped
 from fedcohort.reproduction.drawing import Curves, write_figure
+from fedcohort.reproduction.estimate import FEWEST
 from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
 from fedcohort.reproduction.measures import Measure, measure, word
 from fedcohort.reproduction.recipe import Claim
@@ -53,10 +55,12 @@ class Judged:
             "changed": scale.changed,
             "seeds": scale.seeds,
             "partitions": scale.partitions,
+            "seed": self.results.seed,
+            "partition": self.results.partition,
             "settings": recipe.settings(scale),
             "verdict": self.verdict,
             "claims": [
-                described(claim, finding)
+                described(claim, finding, self.results)
                 for claim, finding in zip(recipe.claims, self.findings, strict=True)
             ],
             "notes": list(recipe.notes),
@@ -144,7 +148,7 @@ def overall(verdicts: Sequence[str]) -> str:
     return PARTLY if seen & {REPRODUCED, PARTLY} else NOT
 
 
-def described(claim: Claim, finding: Finding) -> dict[str, Any]:
+def described(claim: Claim, finding: Finding, results: Results) -> dict[str, Any]:
     """A claim and what was found of it, in plain values."""
     found = asdict(finding)
     del found["questions"]
@@ -155,8 +159,28 @@ def described(claim: Claim, finding: Finding) -> dict[str, Any]:
         "erratum": claim.erratum,
         **found,
         "needed": finding.needed,
-        "remedy": finding.remedy,
+        "remedy": ": ".join(filter(None, (finding.remedy, _options(finding, results)))),
     }
+
+
+def _options(finding: Finding, results: Results) -> str:
+    """How to run the units that would decide: all of them new, for a look at the others is spent.
+
+    Of too few to decide anything nothing was seen: more are added to them.
+    """
+    few = finding.units < FEWEST
+    many = FEWEST if few else finding.needed
+    if not finding.remedy or finding.unfit or many is None:
+        return ""
+    what, scale = finding.unit, results.scale
+    if what == "repetition":  # of which every seed brings some
+        if not results.computed or finding.units == 0:
+            return ""
+        what, many = "seed", ceil(many * scale.seeds / finding.units)
+    if few:
+        return f"--{what}s {many}"
+    first: int = getattr(results, what) + getattr(scale, f"{what}s")
+    return f"--{what} {first} --{what}s {many}"
 
 
 def kept_date(facts: dict[str, Any], place: Path) -> dict[str, Any]:
@@ -218,10 +242,15 @@ def _source(facts: Mapping[str, Any]) -> str:
 
 
 def times(facts: Mapping[str, Any]) -> str:
-    """How often everything was run.
+    """How often everything was run, and with which seeds where they are not the first.
 
-    >>> times({"seeds": 1, "partitions": 6})
-    '1 seed, 6 partitions'
+    >>> times({"seeds": 1, "partitions": 6}), times({"seeds": 18, "partitions": 1, "seed": 5})
+    ('1 seed, 6 partitions', '18 seeds (5 to 22), 1 partition')
     """
-    counts = [(facts[f"{unit}s"], unit) for unit in ("seed", "partition")]
-    return ", ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in counts)
+    return ", ".join(_counted(facts, unit) for unit in ("seed", "partition"))
+
+
+def _counted(facts: Mapping[str, Any], unit: str) -> str:
+    count, first = facts[f"{unit}s"], facts.get(unit, 0)
+    which = f" ({first} to {first + count - 1})" if first else ""
+    return f"{count} {unit}{'s' * (count != 1)}{which}"

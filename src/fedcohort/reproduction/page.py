@@ -145,12 +145,10 @@ def _first(recipe: Recipe, claim: Claim) -> str:
 
 def _other(recipe: Recipe, facts: Facts) -> str:
     """The options that say where a run was not as its scale says."""
-    scale = recipe.scales.get(facts["scale"])
-    return "".join(
-        f" --{name} {facts[name]}"
-        for name in ("seeds", "partitions")
-        if scale is None or facts[name] != getattr(scale, name)
-    )
+    scale = recipe.scales[facts["scale"]]
+    usual = {"seed": 0, "seeds": scale.seeds, "partition": 0, "partitions": scale.partitions}
+    given = {name: facts.get(name, own) for name, own in usual.items()}
+    return "".join(f" --{name} {value}" for name, value in given.items() if value != usual[name])
 
 
 def _run(

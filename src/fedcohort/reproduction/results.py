@@ -77,6 +77,10 @@ class Results:
     """By cell and arm: how many runs diverged."""
     seconds: float = 0.0
     """Of all that is counted in, those that tuned as well, whenever it was run."""
+    seed: int = 0
+    """The first; others in the folder are not looked at."""
+    partition: int = 0
+    """The first, counted from that of the recipe."""
 
     def arms(self, cell: str | None = None) -> tuple[str, ...]:
         """The labels of a cell, in order."""

@@ -3,7 +3,7 @@
 ``FOLDER/runs/CELL`` is a run folder of `compare`, a page of which `fedcohort report` writes;
 ``FOLDER/tuning/CELL`` has the runs by which its settings were chosen, where they were;
 ``FOLDER/computed/seed-S.npz`` is what a recipe without training found. The same seeds give the
-same numbers.
+same numbers; runs of other seeds and partitions than are asked for may be there, and do not count.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Run:
     scale: Scale
     folder: Path
     seed: int = 0
+    partition: int = 0
+    """The first division, counted from that of every cell."""
     jobs: int = -1
     ray: str | None = None
     tell: Tell = lambda text: None
@@ -92,13 +94,19 @@ class Run:
         seconds += sum(choice.seconds for choice in chosen.values())
         seconds += sum(each.seconds for each in computed.values())
         return Results(
-            self.recipe, self.scale, self.scale_name, runs, computed, tuned, counts, seconds
-        )
+            self.recipe, self.scale, self.scale_name, runs, computed, tuned, counts, seconds,
+            self.seed, self.partition,
+        )  # fmt: skip
 
     @property
     def seeds(self) -> range:
         """The seeds of every arm on every partition."""
         return range(self.seed, self.seed + self.scale.seeds)
+
+    def divisions(self, cell: Cell) -> list[int]:
+        """The seeds of the divisions that a cell is run on."""
+        first = cell.problem.partition_seed + self.partition
+        return list(range(first, first + self.scale.partitions))
 
     def _tuned(self, cell: Cell) -> Choice:
         """Settings that are chosen first, on validation data."""
@@ -115,10 +123,10 @@ class Run:
 
     def places(self, cell: Cell, label: str) -> list[Path]:
         """Where the runs of an arm are kept, on every partition with every seed."""
-        place, first = self._place(cell), cell.problem.partition_seed
+        place, base = self._place(cell), cell.problem.partition_seed
         found = []
-        for number in range(first, first + self.scale.partitions):
-            own, filed = place, None if number == first else number
+        for number in self.divisions(cell):
+            own, filed = place, None if number == base else number
             if callable(cell.arms):  # a folder for every partition
                 own, filed = place / f"partition-{number}", None
             found += [run_file(own, label, seed, filed) for seed in self.seeds]
@@ -131,13 +139,9 @@ class Run:
         """The runs of a cell: one comparison, or one per partition where arms depend on it."""
         place = self._place(cell)
         if not callable(cell.arms):
-            arms, many = cell.arms, self.scale.partitions
-            return (self._compare(cell, cell.problem, arms, choice, place, lost, partitions=many),)
-        first = cell.problem.partition_seed
-        problems = [
-            replace(cell.problem, partition_seed=seed)
-            for seed in range(first, first + self.scale.partitions)
-        ]
+            over = {"partitions": self.divisions(cell)}
+            return (self._compare(cell, cell.problem, cell.arms, choice, place, lost, **over),)
+        problems = [replace(cell.problem, partition_seed=seed) for seed in self.divisions(cell)]
         depending = [cell.arms(problem.task()) for problem in problems]
         found: list[Comparison] = []
         for last in self.seeds:  # one seed on all of them, then the next
