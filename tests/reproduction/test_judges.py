@@ -13,6 +13,7 @@ from scipy import stats
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.recipes import (
     NOT,
+    NOT_RUN,
     PARTLY,
     REPRODUCED,
     UNDECIDED,
@@ -48,11 +49,15 @@ class Fake:
         self.labels = tuple(arms)
         self.runs = {
             label: tuple(
-                SimpleNamespace(value=v, seed=i // partitions, partition=i % partitions, rounds=10)
+                SimpleNamespace(
+                    value=v, seed=i // partitions, partition=i % partitions, rounds=10,
+                    accuracy=np.zeros(1), train_loss=np.zeros(1), test_loss=np.zeros(1),
+                    model=np.frombuffer(label.encode(), np.uint8),
+                )
                 for i, v in enumerate(values)
             )
             for label, values in arms.items()
-        }
+        }  # fmt: skip
 
     def of(self, label: str) -> tuple[Any, ...]:
         return self.runs.get(label, ())
@@ -263,6 +268,44 @@ def test_runs_that_never_got_there_leave_it_open():
     assert verdict(alike, slow=[11, 11], fast=[11, 11]) == UNDECIDED
     found = alike.judge(wait({"slow": [11, 11], "fast": [3, 3]}))
     assert found.remedy == "more rounds would decide: slow did not get there in 2 runs"
+    for judge in (sooner, later, alike):
+        found = judge.judge(wait({"slow": [11, 11, 11], "fast": [11, 11, 11]}))
+        assert found.found == "never reached by slow and fast"  # not "0 (0 to 0)"
+        assert (found.verdict, found.estimate, found.low) == (UNDECIDED, None, None)
+    found = sooner.judge(wait({"slow": [11, 11, 10], "fast": [2, 2, 2]}))
+    assert found.verdict == REPRODUCED
+    assert found.found.endswith("; never reached by slow in 2 of 3 runs")
+    one = Close("rounds-to:target=0.5", "slow", printed=11, within=5)
+    found = Every(one, later).judge(wait({"slow": [11, 11, 11], "fast": [2, 3, 2]}))
+    assert "never reached by slow;" in found.found
+
+
+def test_arms_that_are_the_same_runs_are_not_compared() -> None:
+    """Bit for bit the same models say nothing of two schemes; one run that differs is enough."""
+
+    def made(*models: float) -> Results:
+        found = results(a=[0.9, 0.9, 0.9], b=[0.9, 0.9, 0.9], c=[0.5, 0.6, 0.7])
+        for label, weights in (("a", (1.0, 1.0, 1.0)), ("b", models)):
+            for run, weight in zip(found.runs["cell"][0].of(label), weights, strict=True):
+                run.model = np.array([weight])  # type: ignore[misc]
+        return found
+
+    judges = (
+        difference(level, "a", "b"),
+        difference(level, "a", "b", above=0.1),
+        Alike(level, "a", "b", within=0.1),
+        Ratio(level, "a", "b", at_least=1.1),
+        Contrast(level, {"a": 1, "b": -1, "c": 1}),
+    )
+    for judge in judges:
+        found = judge.judge(made(1.0, 1.0, 1.0))
+        assert found.verdict == UNDECIDED
+        assert found.remedy == "not judged: a and b are the same runs, bit for bit"
+        assert not judge.judge(made(1.0, 1.0, 2.0)).same
+    both = Every(difference(level, "a", "c"), judges[2]).judge(made(1.0, 1.0, 1.0))
+    assert (both.verdict, both.remedy[:10]) == (UNDECIDED, "not judged")
+    mean = Contrast(level, {"a": 0.5, "b": 0.5, "c": -1.0}).judge(made(1.0, 1.0, 1.0))
+    assert mean.verdict == REPRODUCED  # they are not compared with one another
 
 
 def test_ahead_of_an_arm_that_guesses_is_left_open() -> None:
@@ -351,6 +394,8 @@ def test_the_whole_and_its_exit_code():
     assert overall([REPRODUCED, UNDECIDED]) == UNDECIDED
     assert overall([REPRODUCED, NOT]) == PARTLY
     assert overall([UNDECIDED, NOT]) == NOT
+    assert overall([REPRODUCED, NOT_RUN]) == REPRODUCED
+    assert overall([NOT_RUN]) == UNDECIDED
     assert EXIT == {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
 
 

@@ -10,6 +10,7 @@ from fedcohort.reproduction.estimate import Estimate
 from fedcohort.reproduction.exact import Exact, Holds
 from fedcohort.reproduction.findings import (
     NOT,
+    NOT_RUN,
     PARTLY,
     REPRODUCED,
     UNDECIDED,
@@ -40,6 +41,7 @@ __all__ = [
     "EXIT",
     "MEASURES",
     "NOT",
+    "NOT_RUN",
     "PARTLY",
     "REPRODUCED",
     "SCALES",

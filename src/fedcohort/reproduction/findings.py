@@ -11,7 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import isfinite
+from typing import Any
 
 from fedcohort.core.errors import BadInput
 from fedcohort.reproduction.estimate import ALIKE, FEWEST, POWER, SIDE, Estimate, Question, needed
@@ -20,6 +22,10 @@ from fedcohort.reproduction.results import COMPUTED, Results, Values
 
 REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
 VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
+NOT_RUN = "not run at this scale"
+"""No verdict: a claim is about cells that a scale leaves out."""
+REASONS = ("same", "diverged", "too_short")
+"""Why a claim may be open whatever the number of units; each is a field of its finding."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Finding:
     """Which arms never reached what is waited for, or learned, where that leaves it open."""
     diverged: str = ""
     """Which arms have runs that left the finite numbers: those that are left prove nothing."""
+    same: str = ""
+    """Which arms are the same runs, bit for bit: they cannot be compared."""
     missed: bool = False
     """Open is only whether it is partly seen: the bound itself is clearly not reached."""
     questions: tuple[Question, ...] = field(default=(), repr=False)
@@ -50,6 +58,8 @@ class Finding:
     @property
     def unfit(self) -> str:
         """Why no number of units would decide an undecided claim, with what would."""
+        if self.same:
+            return f"not judged: {self.same}"
         if self.diverged:
             return f"smaller steps would decide: {self.diverged}"
         if self.too_short:
@@ -172,28 +182,41 @@ def combined(values: Sequence[Values], weights: Sequence[float]) -> Estimate:
 
 
 def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]) -> Finding:
-    """The finding, left open where runs that never got there could turn it.
+    """The finding, left open where its runs cannot carry it.
 
-    Such a run counts for fewer rounds than it would have taken. In an arm with a positive weight
-    that hides an effect, in one with a negative weight it makes one up; weight 0: it may do both.
+    A run that never got there counts for fewer rounds than it would have taken. In an arm with a
+    positive weight that hides an effect, in one with a negative weight it makes one up; weight 0:
+    it may do both. Arms on either side that are the same runs are not two.
     """
     lost = [
         f"{name} diverged in {each.lost} run{'s' * (each.lost > 1)}"
         for name, each in arms.items()
         if each.lost
     ]
-    if lost:
-        return left_open(found, diverged=", ".join(lost))
-    unsafe = []
-    for (name, values), weight in zip(arms.items(), weights, strict=True):
+    signed = list(zip(arms.items(), weights, strict=True))
+    same = [
+        f"{one} and {other} are the same runs, bit for bit"
+        for ((one, left), weight), ((other, right), against) in combinations(signed, 2)
+        if weight * against <= 0 and left.digest and left.digest == right.digest
+    ]
+    if all(values.never and values.never == values.runs for values in arms.values()):
+        nothing = f"never reached by {' and '.join(arms)}"
+        found = replace(found, found=nothing, estimate=None, low=None, high=None)
+    if same or lost:
+        return left_open(found, same=", ".join(same), diverged=", ".join(lost))
+    late, unsafe = [], []
+    for (name, values), weight in signed:
         hides, makes_up = found.verdict != REPRODUCED, found.verdict in (REPRODUCED, PARTLY)
-        if values.never and (weight == 0 or (hides if weight > 0 else makes_up)):
-            unsafe.append(f"{name} did not get there in {values.never} runs")
-    if not unsafe:
-        return found
-    return left_open(found, too_short=", ".join(unsafe))
+        if values.never:
+            late.append(f"never reached by {name} in {values.never} of {values.runs} runs")
+            if weight == 0 or (hides if weight > 0 else makes_up):
+                unsafe.append(f"{name} did not get there in {values.never} runs")
+    if unsafe:
+        return left_open(found, too_short=", ".join(unsafe))
+    return replace(found, found="; ".join([found.found, *late]))
 
 
 def left_open(found: Finding, **why: str) -> Finding:
     """The finding without a verdict, for a reason that no number of units would remove."""
-    return replace(found, verdict=UNDECIDED, questions=(), missed=False, **why)
+    reasons: dict[str, Any] = {**why}
+    return replace(found, verdict=UNDECIDED, questions=(), missed=False, **reasons)

@@ -15,10 +15,17 @@ from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report.show.latex import escaped
 from fedcohort.reproduction.drawing import Curves, write_figure
 from fedcohort.reproduction.estimate import FEWEST
-from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED, UNDECIDED, Finding
+from fedcohort.reproduction.findings import (
+    NOT,
+    NOT_RUN,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    Finding,
+)
 from fedcohort.reproduction.measures import Measure, measure, word
 from fedcohort.reproduction.recipe import Claim
-from fedcohort.reproduction.results import NotRun, Results
+from fedcohort.reproduction.results import AllDiverged, NotRun, Results
 
 EXIT = {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
 """What the command ends with."""
@@ -38,8 +45,11 @@ class Judged:
 
     @property
     def verdict(self) -> str:
-        """Of the whole recipe."""
-        return overall([finding.verdict for finding in self.findings])
+        """Of the paper's claims together; of ours where there are no others."""
+        claims = self.results.recipe.claims
+        found = list(zip(claims, self.findings, strict=True))
+        printed = [finding.verdict for claim, finding in found if not claim.ours]
+        return overall(printed or [finding.verdict for _, finding in found])
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the runs, in plain values."""
@@ -131,17 +141,21 @@ def _finding(claim: Claim, results: Results) -> Finding:
     try:
         return claim.judge.judge(results)
     except NotRun as error:
+        return Finding(NOT_RUN, str(error))
+    except AllDiverged as error:
         return Finding(UNDECIDED, str(error))
 
 
 def overall(verdicts: Sequence[str]) -> str:
-    """The verdict on several claims together.
+    """The verdict on several claims together; those that are not run are left out.
 
     >>> overall(["reproduced", "undecided"]), overall(["reproduced", "not reproduced"])
     ('undecided', 'partly')
+    >>> overall(["reproduced", NOT_RUN]), overall([NOT_RUN])
+    ('reproduced', 'undecided')
     """
-    seen = set(verdicts)
-    if seen <= {REPRODUCED}:
+    seen = set(verdicts) - {NOT_RUN}
+    if seen == {REPRODUCED}:
         return REPRODUCED
     if not seen & {NOT, PARTLY}:
         return UNDECIDED
@@ -157,6 +171,8 @@ def described(claim: Claim, finding: Finding, results: Results) -> dict[str, Any
         "printed": claim.printed,
         "criterion": str(claim.judge),
         "erratum": claim.erratum,
+        "ours": claim.ours,
+        "exploratory": claim.exploratory,
         **found,
         "needed": finding.needed,
         "remedy": ": ".join(filter(None, (finding.remedy, _options(finding, results)))),
@@ -197,6 +213,22 @@ def kept_date(facts: dict[str, Any], place: Path) -> dict[str, Any]:
     return {**facts, **{key: old[key] for key in passing}} if same else facts
 
 
+def marked(statement: str, ours: bool, exploratory: str) -> str:
+    """A statement, with what a reader must know of it.
+
+    >>> marked("md is best", True, "the bound was chosen after a run")
+    'md is best (ours; exploratory: the bound was chosen after a run)'
+    """
+    marks = ["ours"] if ours else []
+    marks += [f"exploratory: {exploratory}"] if exploratory else []
+    return f"{statement} ({'; '.join(marks)})" if marks else statement
+
+
+def statement(claim: Mapping[str, Any]) -> str:
+    """The statement of a claim that was judged, marked."""
+    return marked(claim["statement"], claim.get("ours", False), claim.get("exploratory", ""))
+
+
 def found_text(claim: Mapping[str, Any]) -> str:
     """What was found, with what would decide it."""
     return "; ".join(filter(None, (claim["found"], claim["remedy"])))
@@ -207,7 +239,8 @@ HEADS = ("claim", "printed", "criterion", "found", "verdict")
 
 def _cells(claim: Mapping[str, Any]) -> list[str]:
     found = found_text(claim)
-    return [claim["statement"], claim["printed"], claim["criterion"], found, claim["verdict"]]
+    words = [statement(claim), claim["printed"], claim["criterion"]]
+    return [*words, found, claim["verdict"]]
 
 
 def markdown(facts: Mapping[str, Any]) -> str:
@@ -252,5 +285,6 @@ def times(facts: Mapping[str, Any]) -> str:
 
 def _counted(facts: Mapping[str, Any], unit: str) -> str:
     count, first = facts[f"{unit}s"], facts.get(unit, 0)
-    which = f" ({first} to {first + count - 1})" if first else ""
+    last = f" to {first + count - 1}" if count > 1 else ""
+    which = f" ({first}{last})" if first else ""
     return f"{count} {unit}{'s' * (count != 1)}{which}"

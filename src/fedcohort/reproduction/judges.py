@@ -6,7 +6,7 @@ Every judge ends in one of four words, see `fedcohort.reproduction.findings`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -16,6 +16,7 @@ from fedcohort.reproduction.estimate import FEWEST, Estimate, number, ratio_inte
 from fedcohort.reproduction.findings import (
     NOT,
     PARTLY,
+    REASONS,
     REPRODUCED,
     UNDECIDED,
     Finding,
@@ -189,7 +190,11 @@ class Close(Judge):
 
 @dataclass(frozen=True)
 class Every(Judge):
-    """All of several; partly where one holds and another does not."""
+    """All of several; partly where one holds and another does not.
+
+    One part that is not seen refutes the whole, whatever of the others is open; together with a
+    part that holds it leaves *partly*.
+    """
 
     parts: tuple[Judge, ...]
 
@@ -216,17 +221,21 @@ class Every(Judge):
         known = all(each.questions for each in open_)  # a new sample must answer all of them
         fewest = min(found, key=lambda each: each.units)
         shown = [text for each in found if (text := each.found)]
-        short = ", ".join(dict.fromkeys(each.too_short for each in open_ if each.too_short))
-        lost = ", ".join(dict.fromkeys(each.diverged for each in open_ if each.diverged))
-        return Finding(
+        whole = Finding(
             verdict,
             "; ".join(shown),
             units=fewest.units,
             unit=fewest.unit,
-            too_short=short if verdict == UNDECIDED else "",
-            diverged=lost if verdict == UNDECIDED else "",
-            missed=missed and verdict == UNDECIDED,
             questions=tuple(q for each in found for q in each.questions) if known else (),
+        )
+        if verdict != UNDECIDED:
+            return whole
+        reasons = {
+            name: ", ".join(dict.fromkeys(filter(None, (getattr(each, name) for each in open_))))
+            for name in REASONS
+        }
+        return replace(
+            left_open(whole, **reasons) if any(reasons.values()) else whole, missed=missed
         )
 
     def __str__(self) -> str:

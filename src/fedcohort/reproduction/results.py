@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,10 @@ class NotRun(BadInput):
     """A claim is about a cell that this scale leaves out."""
 
 
+class AllDiverged(BadInput):
+    """A claim is about an arm of which no run is left."""
+
+
 @dataclass(frozen=True)
 class Values:
     """One number per unit: per partition where there are several, otherwise per seed.
@@ -40,6 +45,10 @@ class Values:
     """Runs that did not reach what the measure waits for: their numbers are lower bounds."""
     lost: int = 0
     """Runs that diverged, and are not among these."""
+    runs: int = 0
+    """How many there are."""
+    digest: str = ""
+    """Of all that was measured of them and of their last models: the same where they are."""
 
     def paired(self, other: Values) -> tuple[Floats, Floats]:
         """The values of both in the units that both have."""
@@ -95,7 +104,12 @@ class Results:
             return next(iter(self.runs.values()))
         if name not in self.runs:
             if any(cell.name == name for cell in self.recipe.cells):
-                raise NotRun(f"'{name}' is not run at the scale '{self.scale_name}'.")
+                there = [
+                    scale
+                    for scale, how in self.recipe.scales.items()
+                    if any(cell.name == name for cell in self.recipe.cells_at(how))
+                ]
+                raise NotRun(f"'{name}' is run at the scale {' or '.join(there) or 'of none'}")
             raise UnknownName("cell", name, self.runs)
         return self.runs[name]
 
@@ -109,7 +123,7 @@ class Results:
         }
         if not found:
             if (cell or next(iter(self.runs)), label) in self.lost:
-                raise NotRun(f"Every run of '{label}' diverged.")
+                raise AllDiverged(f"Every run of '{label}' diverged.")
             raise UnknownName("arm", label, self.arms(cell))
         return found
 
@@ -135,12 +149,12 @@ class Results:
         partitions = sorted({partition for partition, _ in found})
         if len(partitions) == 1 and not (lost and self.scale.partitions > 1):
             seeds = {seed: value for (_, seed), value in found.items()}
-            return Values(seeds, "seed", missed, lost)
+            return Values(seeds, "seed", missed, lost, len(found), _digest(traces))
         means = {
             p: float(np.mean([value for (at, _), value in found.items() if at == p]))
             for p in partitions
         }
-        return Values(means, "partition", missed, lost)
+        return Values(means, "partition", missed, lost, len(found), _digest(traces))
 
     def _samples(self, name: Of) -> Values:
         rows: list[float] = []
@@ -154,3 +168,13 @@ class Results:
     def columns(self) -> Mapping[str, Array]:
         """The columns of a computed recipe: those of its first seed."""
         return next(iter(self.computed.values())).columns if self.computed else {}
+
+
+def _digest(traces: Mapping[tuple[int, int], Trace]) -> str:
+    """Tells runs of one arm from those of another, unit by unit, to the last bit."""
+    found = blake2b(digest_size=16)
+    for unit, trace in traces.items():
+        found.update(repr(unit).encode())
+        for curve in (trace.accuracy, trace.train_loss, trace.test_loss, trace.model):
+            found.update(curve.tobytes())
+    return found.hexdigest()
