@@ -131,12 +131,41 @@ def test_an_undecided_claim_ends_with_three(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undecided = replace(
-        made("x", 42), claims=(Claim("the answer", "42", Close(COMPUTED, "answer", 42, 1)),)
+        made("x", 42),
+        claims=(Claim("the answer", "42", Close(COMPUTED, "answer", 42, 1)),),
+        compute=lambda scale, seed: Computed(samples={"answer": 42 + seed / 10}),
     )
     monkeypatch.setattr(command, "recipe", lambda name: undecided)
     found = said("x", "--out", tmp_path, "--seeds", 2)
     assert found.exit_code == 3
     assert "too few" in found.output
+
+
+def test_a_scale_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
+    found = said("hcsfed-fig1", "--scale", "full", "--out", tmp_path / "new")
+    assert "has no scale 'full'" in str(found.exception)
+    assert not (tmp_path / "new").exists()
+
+
+def test_numbers_that_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused for one recipe; of all they are left out with a word, and not recorded."""
+    monkeypatch.setattr(command, "recipe", lambda name: made("x", 42))
+    found = said("x", "--partitions", 5, "--out", tmp_path)
+    assert "'partitions' parameter of the recipe 'x' must be 1" in str(found.exception)
+    monkeypatch.setattr(command, "recipes", lambda: {"x": made("x", 42)})
+    found = said("--all", "--seeds", 4, "--partitions", 5, "--out", tmp_path)
+    assert found.exit_code == 0
+    assert "x: --seeds 4 makes no difference, left out." in found.output
+    facts = json.loads((tmp_path / "x-quick" / "x.json").read_text())
+    assert (facts["seeds"], facts["partitions"]) == (1, 1)
+
+
+def test_the_list_says_how_much_a_scale_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    scales = {"quick": Scale(), "standard": Scale(seeds=3, partitions=5), "full": Scale(minutes=7)}
+    monkeypatch.setattr(command, "recipes", lambda: {"x": replace(made("x", 42), scales=scales)})
+    found = " ".join(said().output.split())
+    assert "x T 1 3 x 5 1, 7 min" in found
+    assert "yes" not in found
 
 
 def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 from fedcohort import LocalWork, Problem
 from fedcohort import data as data_sets
 from fedcohort.core import Cohort, Scheme
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
 from fedcohort.recipes import (
     Alike,
     Along,
@@ -28,7 +27,6 @@ from fedcohort.recipes import (
     Claim,
     Columns,
     Computed,
-    Contrast,
     Curves,
     Drawn,
     Every,
@@ -124,49 +122,6 @@ def test_seeds_and_partitions_add_to_what_is_there(
     assert computed == []
     ran(TINY, tmp_path, partitions=2)
     assert len(computed) == 2 * 2  # of the second partition
-
-
-@pytest.mark.parametrize("depending", [False, True])
-def test_only_the_seeds_and_partitions_that_are_asked_for_count(
-    depending: bool, tmp_path: Path
-) -> None:
-    """Others in the folder are runs that were looked at: they are not mixed with new ones."""
-    arms: Any = (lambda task: CELL.arms) if depending else CELL.arms
-    recipe = replace(TINY, cells=(replace(CELL, arms=arms),))
-    ran(recipe, tmp_path, seeds=3).write(tmp_path)
-    judged = ran(recipe, tmp_path, seed=3, seeds=4)
-    assert [seed for _, seed in judged.results.traces("md")] == [3, 4, 5, 6]
-    assert judged.findings[0].units == 4
-    facts = judged.as_dict()
-    assert (facts["seed"], facts["seeds"]) == (3, 4)
-    judged.write(tmp_path)
-    assert "4 seeds (3 to 6), 1 partition" in (tmp_path / "tiny.md").read_text()
-    later = ran(recipe, tmp_path, seeds=1, partition=1, partitions=3)
-    assert [number for number, _ in later.results.traces("md")] == [1, 2, 3]
-    assert later.findings[0].unit == "partition"
-    assert (later.as_dict()["partition"], later.as_dict()["partitions"]) == (1, 3)
-    alone = ran(recipe, tmp_path / "alone", seeds=1, partition=1, partitions=3)
-    assert later.findings == alone.findings
-
-
-def test_a_remedy_names_new_seeds_or_partitions(tmp_path: Path) -> None:
-    open_ = replace(TINY, claims=(Claim("?", "?", difference("accuracy", "md", "uniform")),))
-    for how, said in (
-        ({"seed": 2, "seeds": 3}, r"\d+ new seeds would decide .*: --seed 5 --seeds \d+"),
-        ({"seeds": 1, "partitions": 3}, r"\d+ new partitions .*: --partition 3 --partitions \d+"),
-    ):
-        (claim,) = ran(open_, tmp_path, **how).as_dict()["claims"]
-        assert re.fullmatch(said, claim["remedy"]), claim
-
-
-def test_a_remedy_of_repetitions_names_seeds(tmp_path: Path) -> None:
-    """Every seed brings four of them."""
-    judge = Contrast("computed", {"drawn": 1.0})
-    open_ = replace(COMPUTED, claims=(Claim("?", "?", judge),), compute=drawn, panels=())
-    (claim,) = ran(open_, tmp_path, seeds=2).as_dict()["claims"]
-    many = -(-claim["needed"] // 4)
-    assert claim["remedy"].startswith(f"{claim['needed']} new repetitions would decide")
-    assert claim["remedy"].endswith(f": --seed 2 --seeds {many}")
 
 
 def test_cells_with_the_same_data_read_them_once(
@@ -270,7 +225,8 @@ def test_a_choice_for_all(tmp_path: Path) -> None:
     facts = judged.as_dict()["tuned"]["digits"]
     assert facts["chosen"] == {"md": {"lr": 0.3}}
     assert told(facts) == (
-        "chosen on validation data, of 2 values each, 1 run of 3 rounds, for all arms: md lr = 0.3"
+        "chosen on validation data, of 2 values each, 1 run of 3 rounds, for all arms: md lr = 0.3."
+        " md: lr=0.3 is the smallest value of the grid; a better one may lie beyond."
     )
     words = judged.results.runs["digits"][0].settings["schemes"]
     assert words["uniform"] == "uniform(m=2)+work:lr=0.3"
@@ -294,10 +250,6 @@ def test_one_natural_division_has_no_others(tmp_path: Path) -> None:
 def numbers(scale: Scale, seed: int) -> Computed:
     x = np.arange(scale.numbers["points"])
     return Computed({"x": x, "y": x**2, "name": np.array(["a"] * len(x))}, {"two": 2.0 + seed * 0})
-
-
-def drawn(scale: Scale, seed: int) -> Computed:
-    return Computed(samples={"drawn": 0.2 + np.random.default_rng(seed).normal(size=4)})
 
 
 COMPUTED = Recipe(
@@ -427,6 +379,16 @@ def test_a_scale_changes_cells() -> None:
     assert cell.problem == Problem("digits", "iid:n=3")
     assert (cell.rounds, cell.work.steps, dict(cell.options)) == (2, 1, {"evaluate_every": 2})
     assert TINY.cells_at(Scale(only=())) == ()
+
+
+def test_a_damaged_run_is_named_with_what_to_do(tmp_path: Path) -> None:
+    ran(TINY, tmp_path)
+    damaged = sorted(tmp_path.glob("runs/digits/*.npz"))[1]
+    damaged.write_bytes(b"damaged")
+    with pytest.raises(BadCheckpoint, match=rf"'{damaged}' is damaged.*Delete that file and run"):
+        ran(TINY, tmp_path)
+    damaged.unlink()
+    assert ran(TINY, tmp_path).findings[0].units == 2
 
 
 def test_an_undecided_claim_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,17 +20,18 @@ from fedcohort.cli.places import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
 from fedcohort.core.errors import BadInput, FedcohortError, brief
 from fedcohort.core.parameters import OneOf, Whole
-from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, recipe, recipes
+from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort.reproduction import former
 from fedcohort.reproduction.duration import Duration, duration
-from fedcohort.reproduction.judged import found_text
+from fedcohort.reproduction.findings import NOT_RUN
+from fedcohort.reproduction.judged import found_text, statement
 from fedcohort.reproduction.tuned import told
 from fedcohort.simulation.engine import SEEDS_LIMIT
 
 FAILED = "failed"
 COLOURS = {
     "reproduced": "green", "partly": "yellow", "not reproduced": "red", "undecided": "cyan",
-    FAILED: "red",
+    NOT_RUN: "bright_black", FAILED: "red",
 }  # fmt: skip
 ROOT = Path("reproduced")
 WIDE = 110
@@ -78,8 +79,8 @@ def reproduce(
 ) -> None:
     """Repeat a figure or table of a paper: figure, tables and a verdict on every claim.
 
-    Ends with 0 if all claims are reproduced, 2 if one is not or only partly, 3 if one is
-    undecided, 1 if something failed.
+    Ends with 0 if all claims of the paper are reproduced, 2 if one is not or only partly, 3 if one
+    is undecided, 1 if something failed; those that the scale does not run are left out.
     """
     check_options(
         {
@@ -123,12 +124,12 @@ class _Asked:
 
     def run(self, chosen: Recipe, folder: Path) -> tuple[dict[str, Any], list[Path]]:
         """What was found, in plain values, and what was written."""
-        folder.mkdir(parents=True, exist_ok=True)  # before, not after, the hours of computing
-        print(f"{chosen.name}: {chosen.title}.", file=sys.stderr)
         if chosen.run is not None:  # a recipe as they were
+            _begin(chosen, folder)
             outcome = chosen.run(self.seed, self.seeds)
             return former.judged(chosen, outcome), outcome.write(folder, chosen.name)
         run = self.plan(chosen, folder)
+        _begin(chosen, folder)
         if run.scale.changed:
             print(f"  At this scale: {run.scale.changed}", file=sys.stderr)
         judged = Judged.of(run())
@@ -151,8 +152,27 @@ class _Asked:
             tell=lambda text: print(f"  {text}", file=sys.stderr),
         )
 
+    def fitting(self, chosen: Recipe) -> _Asked:
+        """For one recipe of many, which is left as it is where a number makes no difference."""
+        if chosen.run is not None:
+            return self
+        given = {name: getattr(self, name) for name in ("seeds", "partitions", "partition")}
+        idle = chosen.idle(self.scale, **given)
+        for name, number in idle.items():
+            print(
+                f"{chosen.name}: --{name} {number} makes no difference, left out.", file=sys.stderr
+            )
+        usual = {"seeds": None, "partitions": None, "partition": 0}
+        return replace(self, **{name: usual[name] for name in idle})  # type: ignore[arg-type]
+
     def folder(self, chosen: Recipe) -> Path:
         return Path(f"{chosen.name}-{self.scale}")
+
+
+def _begin(chosen: Recipe, folder: Path) -> None:
+    """What can be asked for has its folder before, not after, the hours of computing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{chosen.name}: {chosen.title}.", file=sys.stderr)
 
 
 def _of(paper: str | None) -> list[Recipe]:
@@ -192,7 +212,7 @@ def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: boo
             print(f"{each.name}: has no scale '{asked.scale}', left out.", file=sys.stderr)
             continue
         try:
-            facts, _ = asked.run(each, root / asked.folder(each))
+            facts, _ = asked.fitting(each).run(each, root / asked.folder(each))
         except KeyboardInterrupt:
             print(_again(root, root), file=sys.stderr)
             raise typer.Exit(130) from None
@@ -222,7 +242,7 @@ def _how_long(
             print(f"{each.name}: {why}, left out.", file=sys.stderr)
             continue
         print(f"{each.name}: playing a few rounds", file=sys.stderr)
-        found.append(duration(asked.plan(each, folder(each))))
+        found.append(duration(asked.fitting(each).plan(each, folder(each))))
     if as_json:
         print(json.dumps([each.as_dict(cores) for each in found], indent=2))
         return
@@ -288,20 +308,20 @@ def _list(chosen: Sequence[Recipe], as_json: bool) -> None:
         table = _table("recipe", "what it shows", "where", *SCALES)
         for each in chosen:
             if each.paper == paper:
-                table.add_row(each.name, each.title, each.where, *map(_time, _scales(each)))
+                counts = [_many(each.scales.get(name)) for name in SCALES]
+                table.add_row(each.name, each.title, each.where, *counts)
         console.print(table)
-    print("\nMinutes on two cores, where measured; –: no such scale. Run one: fedcohort reproduce"
-          " NAME --scale quick")  # fmt: skip
+    print("\nSeeds (x partitions) of a scale, minutes on two cores where stated; –: no such scale."
+          " Run one: fedcohort reproduce NAME --scale quick; --time says how long it would take."
+         )  # fmt: skip
 
 
-def _scales(each: Recipe) -> list[Any]:
-    return [each.scales.get(name) for name in SCALES]
-
-
-def _time(scale: Any) -> str:
+def _many(scale: Scale | None) -> str:
+    """How much of a recipe a scale runs."""
     if scale is None:
         return "–"
-    return "yes" if scale.minutes is None else f"{scale.minutes:g} min"
+    many = f"{scale.seeds}" + (f" x {scale.partitions}" if scale.partitions > 1 else "")
+    return many if scale.minutes is None else f"{many}, {scale.minutes:g} min"
 
 
 def _show(facts: Mapping[str, Any]) -> None:
@@ -311,16 +331,13 @@ def _show(facts: Mapping[str, Any]) -> None:
     shown = ["statement", "printed", *(["criterion"] if console.width >= WIDE else [])]
     table = _table("verdict", *shown, "found")
     for claim in facts["claims"]:
-        words = [claim[key] for key in shown]
+        words = [statement(claim), *(claim[key] for key in shown[1:])]
         table.add_row(_verdict(claim["verdict"]), *map(Text, [*words, found_text(claim)]))
     console.print(table)
     for note in facts["notes"]:
         console.print(f"Note: {note}", markup=False, highlight=False)
     for cell, chosen in facts.get("tuned", {}).items():
-        console.print(f"{cell}: {told(chosen)}.", markup=False, highlight=False)
-        for note in chosen["notes"]:
-            if "value of the grid" in note:
-                console.print(f"  {note}", markup=False, highlight=False)
+        console.print(f"{cell}: {told(chosen)}", markup=False, highlight=False)
     if facts["changed"]:
         console.print(f"At this scale: {facts['changed']}", markup=False, highlight=False)
     console.print(Text.assemble("\nIn all: ", _verdict(facts["verdict"])))

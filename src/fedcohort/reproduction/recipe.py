@@ -6,14 +6,16 @@ them is run, its *claims* what the paper says of the outcome and when that count
 
 from __future__ import annotations
 
+import dis
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.fingerprint import Digest
+from fedcohort.core.fingerprint import Digest, source_digest
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.types import Array
 from fedcohort.learning import Task
@@ -276,12 +278,38 @@ class Recipe:
         wanted = [cell for cell in self.cells if scale.only is None or cell.name in scale.only]
         return tuple(cell.at(scale) for cell in wanted)
 
+    def idle(self, scale: str, **given: int | None) -> dict[str, int]:
+        """Of numbers of ``seeds`` and ``partitions`` those that would make no difference."""
+        if self.cells_at(self.scale(scale)):
+            return {}
+        idle = {"partitions": 1, "partition": 0} | ({} if self._draws else {"seeds": 1})
+        return {name: n for name, n in given.items() if n is not None and n != idle.get(name, n)}
+
+    @property
+    def _draws(self) -> bool:
+        """Whether what is computed looks at its seed, as far as can be seen."""
+        if not isinstance(self.compute, FunctionType) or self.compute.__code__.co_argcount < 2:
+            return True
+        seed = self.compute.__code__.co_varnames[1]
+        used: list[object] = []
+        for step in dis.get_instructions(self.compute):
+            if "LOAD" in step.opname:  # of one variable, or of two at once
+                used += step.argval if isinstance(step.argval, tuple) else [step.argval]
+        return seed in used
+
     def settings(self, scale: Scale) -> str:
         """A digest of what is run at a scale, but for seeds and partitions: runs of now, or old."""
         digest = Digest(f"the recipe '{self.name}'")
         digest.add("cells", self.cells_at(scale))
         digest.add("numbers", dict(scale.numbers))
+        digest.add("compute", self.code)
         return digest.hex()
+
+    @property
+    def code(self) -> str | None:
+        """A digest of the source that computes; None where nothing does, or it cannot be read."""
+        function: Any = getattr(self.compute, "func", self.compute)  # of a partial
+        return None if function is None else source_digest(function)
 
     def as_dict(self) -> dict[str, Any]:
         """What a listing shows, in plain values."""
@@ -300,7 +328,13 @@ class Recipe:
                 for name, scale in self.scales.items()
             },
             "claims": [
-                {"statement": c.statement, "printed": c.printed, "criterion": str(c.judge)}
+                {
+                    "statement": c.statement,
+                    "printed": c.printed,
+                    "criterion": str(c.judge),
+                    "ours": c.ours,
+                    "exploratory": c.exploratory,
+                }
                 for c in self.claims
             ],
         }

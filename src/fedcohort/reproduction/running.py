@@ -8,8 +8,9 @@ same numbers; runs of other seeds and partitions than are asked for may be there
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,8 @@ import joblib
 import numpy as np
 
 from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint, Diverged
+from fedcohort.core.errors import BadCheckpoint, BadParameter, Diverged
 from fedcohort.core.files import file_name
-from fedcohort.core.fingerprint import source_digest
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort.reproduction.results import Results
 from fedcohort.reproduction.tuned import Choice, choose
@@ -28,6 +28,7 @@ from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
 from fedcohort.simulation.runfolder import run_file
 from fedcohort.simulation.workers import Unit
+from fedcohort.trace import Trace
 
 KIND = "computed"
 SECONDS = "seconds"
@@ -69,9 +70,13 @@ class Run:
     ) -> Run:
         """At a scale by name, with other numbers of seeds and partitions where they are given."""
         chosen = recipe.scale(scale)
-        chosen = chosen if seeds is None else replace(chosen, seeds=seeds)
-        chosen = chosen if partitions is None else replace(chosen, partitions=partitions)
-        return cls(recipe, scale, chosen, folder, **how)
+        given = {"seeds": seeds, "partitions": partitions, "partition": how.get("partition", 0)}
+        for name, number in recipe.idle(scale, **given).items():
+            why = f"{int(name != 'partition')} at the scale '{scale}', for it makes no difference"
+            owner = f"the recipe '{recipe.name}'"
+            raise BadParameter(name, owner, why, number, f"Leave --{name} out.")
+        other = {name: given[name] for name in ("seeds", "partitions") if given[name] is not None}
+        return cls(recipe, scale, replace(chosen, **other), folder, **how)
 
     def __call__(self) -> Results:
         """All runs and numbers, computed or found in the folder."""
@@ -79,7 +84,7 @@ class Run:
         chosen: dict[str, Choice] = {}
         lost: Diverging = {}
         runs: dict[str, tuple[Comparison, ...]] = {}
-        with reading_once():
+        with reading_once(), _saying_which(self.folder):
             for number, cell in enumerate(cells, 1):
                 many = self.scale.partitions
                 of = f", {many} partitions" if many > 1 else ""
@@ -205,13 +210,12 @@ class Run:
         """What decides the numbers: if any of it is another, they are computed again."""
         from fedcohort import __version__
 
-        function: Any = getattr(self.recipe.compute, "func", self.recipe.compute)  # of a partial
         return {
             "kind": KIND,
             "recipe": self.recipe.name,
             "numbers": repr(sorted(self.scale.numbers.items())),
             "seed": seed,
-            "code": source_digest(function),
+            "code": self.recipe.code,
             "version": __version__,
         }
 
@@ -224,6 +228,22 @@ class Run:
         except BadCheckpoint:
             return None  # a number that cannot be read is computed again
         return _read(arrays) if header == self._facts(seed) else None
+
+
+@contextlib.contextmanager
+def _saying_which(folder: Path) -> Iterator[None]:
+    """A run that cannot be read is named, with what to do."""
+    try:
+        yield
+    except BadCheckpoint:
+        for part in ("runs", "tuning"):
+            for file in sorted((folder / part).glob("**/*.npz")):
+                try:
+                    Trace.load(file)
+                except BadCheckpoint as error:
+                    again = "Delete that file and run this again: only its run is repeated."
+                    raise BadCheckpoint(f"{error} {again}") from None
+        raise
 
 
 def _compute(
