@@ -2,7 +2,8 @@
 
 It is made of recipes, which say what is claimed, and of the JSON files of runs that are kept. A
 claim whose criterion is another than that of the run, or that no run has seen, is not run yet; nor
-is one whose run had other settings than the recipe has now.
+is one whose run had other settings, or computed by other code, than the recipe has now, or does
+not say which.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadInput
-from fedcohort.reproduction.findings import VERDICTS
-from fedcohort.reproduction.judged import found_text, times
+from fedcohort.reproduction.findings import NOT_RUN, VERDICTS
+from fedcohort.reproduction.judged import found_text, marked, times
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
 from fedcohort.reproduction.tuned import told
 
 BEGIN = "<!-- From here on the page is made by `make reproduction`. -->"
 HEADS = ("claim", "printed", "ours", "verdict")
-NOT_RUN = "not run yet"
+NOT_YET = "not run yet"
 Facts = Mapping[str, Any]
 
 
@@ -61,18 +62,27 @@ def _lines(recipes: Sequence[Recipe], results: Sequence[Facts]) -> Iterator[str]
 def _summary(
     papers: Sequence[str], recipes: Sequence[Recipe], results: Sequence[Facts]
 ) -> Iterator[str]:
-    """How many claims of every paper have which verdict."""
-    yield from _head("paper", "claims", *VERDICTS, NOT_RUN)
+    """How many claims of every paper have which verdict; ours are counted apart."""
+    words = (*VERDICTS, NOT_YET)
+    yield from _head("paper", "claims", *words, "ours")
     for paper in papers:
-        runs = [
-            _run(recipe, claim, results)
-            for recipe in recipes
-            if recipe.paper == paper
-            for claim in recipe.claims
-        ]
-        found = [NOT_RUN if run is None else run[1]["verdict"] for run in runs]
-        yield _row([paper, *map(str, [len(found), *map(found.count, (*VERDICTS, NOT_RUN))])])
+        printed, ours = (
+            [
+                _word(_run(recipe, claim, results))
+                for recipe in recipes
+                if recipe.paper == paper
+                for claim in recipe.claims
+                if claim.ours == own
+            ]
+            for own in (False, True)
+        )
+        apart = ", ".join(f"{ours.count(word)} {word}" for word in words if word in ours)
+        yield _row([paper, *map(str, [len(printed), *map(printed.count, words)]), apart or "–"])
     yield ""
+
+
+def _word(run: tuple[Facts, dict[str, Any]] | None) -> str:
+    return NOT_YET if run is None else str(run[1]["verdict"])
 
 
 def _section(recipe: Recipe, results: Sequence[Facts]) -> Iterator[str]:
@@ -117,7 +127,7 @@ def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str,
     run = _run(recipe, claim, results)
     erratum = f"[{claim.erratum}]({claim.see})" if claim.see else claim.erratum
     printed = f"{claim.printed} ({erratum})" if erratum else claim.printed
-    first = [claim.statement, printed]
+    first = [marked(claim.statement, claim.ours, claim.exploratory), printed]
     if run is None:
         return (
             f"Not run yet: `fedcohort reproduce {recipe.name} --scale {_first(recipe, claim)}`",
@@ -127,9 +137,7 @@ def _cells(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> tuple[str,
     command = f"`fedcohort reproduce {recipe.name} --scale {facts['scale']}{_other(recipe, facts)}`"
     how = f"{command}, {times(facts)}, {facts['date']}, version {facts['version']}."
     how += f" At this scale: {facts['changed']}" if facts["changed"] else ""
-    how += "".join(
-        f"\n\n{cell}: {told(chosen)}." for cell, chosen in facts.get("tuned", {}).items()
-    )
+    how += "".join(f"\n\n{cell}: {told(chosen)}" for cell, chosen in facts.get("tuned", {}).items())
     return how, [*first, found_text(found), f"**{found['verdict']}**"]
 
 
@@ -159,9 +167,11 @@ def _run(
     ours = [facts for facts in results if facts["recipe"] == recipe.name]
     for facts in sorted(ours, key=lambda each: SCALES.index(each["scale"])):
         scale = recipe.scales.get(facts["scale"])
-        if scale is None or facts.get("settings", recipe.settings(scale)) != recipe.settings(scale):
+        if scale is None or facts.get("settings") != recipe.settings(scale):
             continue
         for found in facts["claims"]:
+            if found["verdict"] == NOT_RUN:
+                continue
             same = found["statement"] == claim.statement and found["criterion"] == str(claim.judge)
             best = (facts, found) if same else best
     return best

@@ -91,7 +91,7 @@ def choose(cell: Cell, arms: Arms, folder: Path, **how: Any) -> Choice:
 
 
 def told(facts: Mapping[str, Any]) -> str:
-    """What was chosen, in a line."""
+    """What was chosen, in a line, and what lies at the edge of its grid."""
     chosen = "; ".join(
         f"{label} {', '.join(f'{name} = {value:g}' for name, value in settings.items())}"
         for label, settings in facts["chosen"].items()
@@ -99,4 +99,5 @@ def told(facts: Mapping[str, Any]) -> str:
     for_all = ", for all arms" if facts["shared"] else ""
     tried = " or ".join(map(str, sorted(set(facts["tried"].values()))))
     runs = f"{facts['runs']} run{'s' * (facts['runs'] > 1)} of {facts['rounds']} rounds"
-    return f"chosen on validation data, of {tried} values each, {runs}{for_all}: {chosen}"
+    edges = "".join(f" {note}" for note in facts["notes"] if "value of the grid" in note)
+    return f"chosen on validation data, of {tried} values each, {runs}{for_all}: {chosen}.{edges}"
