@@ -82,6 +82,7 @@ def test_settings_of_a_recipe_are_told_apart() -> None:
     for other in (replace(one, work=LocalWork(steps=1)), replace(one, rounds=2)):
         assert replace(mine, cells=(other,)).settings(scale) != mine.settings(scale)
     assert mine.settings(replace(scale, numbers={"steps": 3})) != mine.settings(scale)
+    assert mine.settings(scale) != replace(mine, compute=None).settings(scale)
 
 
 def test_other_code_that_computes_is_another_setting() -> None:

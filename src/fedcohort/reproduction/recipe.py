@@ -302,7 +302,8 @@ class Recipe:
         digest = Digest(f"the recipe '{self.name}'")
         digest.add("cells", self.cells_at(scale))
         digest.add("numbers", dict(scale.numbers))
-        digest.add("compute", self.code)
+        if self.compute is not None:
+            digest.add("compute", self.code)
         return digest.hex()
 
     @property
