@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -63,7 +64,7 @@ def test_open_opens_the_page(folder, monkeypatch):
 
 
 def test_several_runs_are_told_apart(folder, make, tmp_path):
-    other = save(make(("uniform", "full")), tmp_path / "two")
+    other = save(make(("uniform", "full"), model=np.ones(4)), tmp_path / "two")
     result = run(folder, other)
     for label in ("uniform (one)", "uniform (two)", "md", "full"):
         assert label in result.stdout

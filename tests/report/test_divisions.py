@@ -11,6 +11,7 @@ from fedcohort import Comparison, report
 from fedcohort.report import facts
 from fedcohort.report.draw import divisions as figures_divisions
 from fedcohort.report.facts import clients, weights
+from fedcohort.report.facts.combine import across, parts
 from fedcohort.report.show import page, prose, scoreboard, sheets
 
 
@@ -148,7 +149,95 @@ def test_folders_that_differ_otherwise_are_not_pooled(make):
     other = {"schemes": {"md": "md(m=3)", "uniform": "uniform(m=4)"}}
     whole = report.combined([apart(make, 0), apart(make, 1, told=other)])
     assert len(whole.labels) == 4  # a scheme of the same name with another setting is another
-    assert len(report.combined([apart(make, 0), apart(make, 0)]).labels) == 4
+    assert "differ in the settings of md (uniform(m=3) in run 1, md(m=3) in run 2)" in prose.apart(
+        whole
+    )
+    both = [apart(make, 0), apart(make, 0, model=np.ones(4))]
+    assert len(report.combined(both).labels) == 4  # of the same runs something else came
+
+
+def test_what_keeps_folders_on_several_divisions_apart_is_named(make):
+    """Another division does not: folders that differ in it alone are pooled beside it."""
+    three = ("md", "uniform", "full")
+    folders = [apart(make, 3, labels=three), apart(make, 4, labels=three), apart(make, 7)]
+    whole = report.combined(folders)
+    assert prose.apart(whole) == (
+        "These runs differ in the schemes on each division (run 3 has no full): they are ranked "
+        "apart."
+    )
+    assert [name for name, _ in parts(whole)] == ["run 1 and run 2", "run 3"]
+    assert whole.labels[0] == "md (run 1 and run 2)"
+    more = report.combined([*folders, *(apart(make, number, labels=three) for number in (8, 9))])
+    assert parts(more)[0][0] == "run 1 and 3 others"
+    longer = report.combined([apart(make, 0), apart(make, 1), apart(make, 2, rounds=30)])
+    assert prose.apart(longer).startswith("These runs differ in rounds: they are ranked apart, and")
+    alone = report.combined([apart(make, 0), apart(make, 1, labels=("full",))])
+    assert "(run 1 has no full; run 2 has no md, uniform)" in prose.apart(alone)
+    assert prose.apart(alone).endswith("they are ranked apart, and nothing is tested across.")
+
+
+def test_schemes_that_all_folders_have_are_tested_on_all_divisions(make, capsys):
+    folders = [apart(make, 3, labels=("md", "uniform", "full")), *(apart(make, n) for n in (1, 7))]
+    whole = report.combined(folders)
+    both = across(whole)
+    assert both is not None
+    assert both.labels == ("md", "uniform")
+    assert both.partitions == (1, 3, 7)
+    alike = report.combined([apart(make, number) for number in (1, 3, 7)])
+    assert facts.summary(both).equals(facts.summary(alike))
+    said = "Of md and uniform, which all have, on all 3 divisions: uniform reaches the best"
+    assert said in page.page(whole)
+    report.print_summary(whole)
+    assert said in capsys.readouterr().out
+    assert across(alike) is None
+    assert prose.tested_across(alike) == ""
+
+
+def test_runs_that_are_in_two_folders_count_once(make, capsys):
+    one, other = two_divisions(make, 0), two_divisions(make, 1)
+    whole = report.combined([one, other])
+    assert whole.partitions == (0, 1, 2)
+    assert whole.labels == ("md", "uniform")
+    assert len(whole.traces) == 2 * 3 * 3
+    assert facts.summary(whole)["runs"].tolist() == [9, 9]
+    said = "6 runs are in more than one of the folders, with the same numbers: each counts once."
+    assert prose.once(whole) == said
+    assert said in page.page(whole)
+    report.print_summary(whole)
+    assert said in capsys.readouterr().out
+    changed = tuple(replace(t, model=np.ones(4)) if t.seed == 2 else t for t in other.traces)
+    parted = prose.apart(report.combined([one, replace(other, traces=changed)]))
+    assert "differ in what came of the same run (md with seed 2 on division 1)" in parted
+
+
+def two_divisions(make, first: int) -> Comparison:
+    """A folder on two divisions."""
+    one, other = apart(make, first), apart(make, first + 1)
+    return replace(one, traces=(*one.traces, *other.traces))
+
+
+def test_a_scheme_whose_runs_another_folder_has_is_named_once(make):
+    both = report.combined([apart(make, 0), apart(make, 0, labels=("uniform", "full"))])
+    assert both.labels == ("md", "uniform", "full")
+    assert prose.once(both).startswith("3 runs are in more than one of the folders")
+    assert prose.once(report.combined([apart(make, 0), apart(make, 0, labels=("md",))])) != ""
+
+
+def test_seeds_of_several_folders_are_one_comparison(make):
+    whole = apart(make, 0)
+    halves = [
+        replace(whole, traces=tuple(t for t in whole.traces if (t.seed == 0) == first))
+        for first in (True, False)
+    ]
+    both = report.combined(halves)
+    assert [(t.label, t.seed) for t in both.traces] == [(t.label, t.seed) for t in whole.traces]
+    assert both.settings["seeds"] == [0, 1, 2]
+
+
+def test_a_scheme_whose_code_was_edited_is_another(make):
+    told = ({"code": {"md": digest}} for digest in ("aa", "bb"))
+    whole = report.combined([apart(make, n, told=each) for n, each in enumerate(told)])
+    assert "differ in the code of md:" in prose.apart(whole)
 
 
 def test_every_division_counts_the_same_in_levels_as_in_gaps(make):

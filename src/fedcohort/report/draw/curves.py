@@ -12,7 +12,7 @@ from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing, Switch, Trace, band, line, meta, name_of
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.report.facts import clients, weights
-from fedcohort.report.facts.combine import is_carried
+from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import (
     ACCURACY,
     LINES,

@@ -8,30 +8,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import BadInput
-from fedcohort.report.facts.measures import choosing
-from fedcohort.simulation.arms import OWN
-from fedcohort.simulation.comparison import SHORTER, STATE
-from fedcohort.simulation.runfolder import CROSSING, FINGERPRINT, MAY_DIFFER, PARTITIONS
+from fedcohort.report.facts.conditions import PARTITION_SEED, comparable, differences
+from fedcohort.report.facts.pool import (
+    Folders,
+    counts,
+    obstacles,
+    relabelled,
+    together,
+    without_copies,
+)
+from fedcohort.simulation.workers import Unit
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
 
 APART = "ranked apart"
 """The setting of a combined comparison that holds the settings of every problem by name."""
+ACROSS = "in all folders"
+"""The setting that holds which labels are of schemes that all have, by the name of the scheme."""
 DIFFER = "runs differ in"
 RUNS = "run by run"
-_NO_CONDITION = {*MAY_DIFFER, "options", "problem", SHORTER}
-_OF_ONE_RUN = {
-    "scheme", "parameters", "label", "seed", "run_seed", "partition", "versions", "withdrawn",
-    STATE, OWN,
-}  # fmt: skip
-_OF_ONE_DIVISION = {"partition_seed", FINGERPRINT, "clients", "importance"}
-"""What may differ between divisions of the same problem."""
-_GOES_WITHOUT_SAYING = {"clients", "importance", "dimension", FINGERPRINT}
-_KNOWN_EVERYWHERE = (
-    "rounds", "clients", "importance", "dimension", "optimiser", "aggregator", "algorithm",
-)  # fmt: skip
-"""What can be said of a run on Flower and of a simulated one: data and training cannot."""
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
@@ -40,25 +36,23 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
     Runs of another problem, another number of rounds or other options cannot be paired by
     seed, and their levels mean something else: `parts` gives them back as comparisons of their
     own, and nothing is ranked or tested across. Folders that differ in the division of the data
-    alone become one comparison on several.
+    or in seeds alone become one comparison; where not all have the same schemes, `across` has
+    those that all have.
     """
     if not comparisons:
         raise BadInput("A report needs at least one run folder; got none.")
     _refuse_the_same_twice(comparisons)
-    comparisons = _divisions_together(_seeds_together(comparisons))
-    if len(comparisons) == 1:
-        return comparisons[0]
-    names, conditions = _names(comparisons), _comparable(comparisons)
-    # An older version did not note its data; where every scheme brings a part, none is common.
-    unknown = {FINGERPRINT for each in conditions if FINGERPRINT not in each}
-    unknown |= {key for each in conditions for key, value in each.items() if value == OWN}
-    conditions = [{k: v for k, v in each.items() if k not in unknown} for each in conditions]
-    differ = _differences(conditions)
-    counts = Counter(label for comparison in comparisons for label in comparison.labels)
-    renamed = [
-        _renamed(comparison, name, {x for x in comparison.labels if differ or counts[x] > 1})
-        for name, comparison in zip(names, comparisons, strict=True)
-    ]
+    named = [Folders((n,), c) for n, c in zip(_names(comparisons), comparisons, strict=True)]
+    folders = without_copies(together(named))
+    if len(folders) == 1:
+        return folders[0].comparison
+    names, conditions = [each.name for each in folders], comparable([x.comparison for x in folders])
+    differ = _reasons(folders, conditions)
+    often = Counter(label for each in folders for label in each.labels)
+    renamed = []
+    for each in folders:
+        labels = {x: f"{x} ({each.name})" if differ or often[x] > 1 else x for x in each.labels}
+        renamed.append(relabelled(each.comparison, labels))
     whole = _joined(names, renamed)
     if not differ:
         return whole
@@ -67,7 +61,42 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
         alike = [i for i, other in enumerate(conditions) if other == first]
         name = " and ".join(names[i] for i in alike)
         apart[name] = _joined([names[i] for i in alike], [renamed[i] for i in alike]).settings
-    return replace(whole, settings={**whole.settings, DIFFER: differ, APART: apart})
+    told = {DIFFER: differ, APART: apart, **_had_by_all(folders)}
+    return replace(whole, settings={**whole.settings, **told})
+
+
+def _reasons(folders: Sequence[Folders], conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """In words, why not all are ranked together; nothing where they are.
+
+    Another division alone is none: what keeps folders on several from being one comparison is.
+    """
+    differ = differences(conditions)
+    told = [key for key in differ if key != PARTITION_SEED]
+    if len(told) < len(differ):
+        told += obstacles(folders)
+    return [key.replace("_", " ") for key in told or differ]
+
+
+def _had_by_all(folders: Sequence[Folders]) -> dict[str, Any]:
+    """The setting that says which schemes are in all, if these could be one comparison."""
+    first, *others = (each.labels for each in folders)
+    common = [label for label in first if all(label in labels for labels in others)]
+    if len(common) < 2 or len(together(each.only(common) for each in folders)) > 1:
+        return {}
+    return {ACROSS: {f"{label} ({each.name})": label for label in common for each in folders}}
+
+
+def across(comparison: Comparison) -> Comparison | None:
+    """The schemes that folders on several divisions all have, on all of these; where not all do."""
+    names: Mapping[str, str] = comparison.settings.get(ACROSS, {})
+    if not names:
+        return None
+    both = relabelled(comparison, names)
+    runs = {Unit.of(trace): trace for trace in both.traces}
+    order = {label: i for i, label in enumerate(names.values())}
+    traces = sorted(runs.values(), key=lambda t: (order[t.label], t.partition, t.seed))
+    settings = {key: told for key, told in both.settings.items() if key not in {APART, DIFFER}}
+    return replace(both, traces=tuple(traces), settings=settings)
 
 
 def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
@@ -109,143 +138,6 @@ def _refuse_the_same_twice(comparisons: Sequence[Comparison]) -> None:
             )
 
 
-def is_carried(comparison: Comparison) -> bool:
-    """Whether the runs were not simulated."""
-    return all("carrier" in trace.settings for trace in comparison.traces)
-
-
-def _seeds_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Runs on Flower that differ in their seed alone, as one comparison of a scheme."""
-    out: list[Comparison] = []
-    for new in comparisons:
-        for i, old in enumerate(out):
-            if _another_seed(old, new):
-                seeds = [trace.seed for trace in (*old.traces, *new.traces)]
-                settings = {**old.settings, "seeds": seeds}
-                out[i] = replace(old, traces=(*old.traces, *new.traces), settings=settings)
-                break
-        else:
-            out.append(new)
-    return out
-
-
-def _another_seed(old: Comparison, new: Comparison) -> bool:
-    if not (is_carried(old) and is_carried(new)) or old.labels != new.labels:
-        return False
-    first, second = old.traces[0].settings, new.traces[0].settings
-    same = all(first.get(key) == second.get(key) for key in ("scheme", "parameters"))
-    known = {trace.seed for trace in old.traces}
-    return same and new.traces[0].seed not in known and _conditions(old) == _conditions(new)
-
-
-def _divisions_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Folders of the same schemes that differ in the division of the data alone, as one."""
-    out: list[Comparison] = []
-    for new in comparisons:
-        for i, old in enumerate(out):
-            if _another_division(old, new):
-                out[i] = _pooled(old, new)
-                break
-        else:
-            out.append(new)
-    return out
-
-
-def _another_division(old: Comparison, new: Comparison) -> bool:
-    if is_carried(old) or is_carried(new) or set(old.labels) != set(new.labels):
-        return False
-    if set(old.partitions) & set(new.partitions):
-        return False
-    built, again = (each.settings.get("schemes", {}) for each in (old, new))
-    if any(built.get(label) != again.get(label) for label in old.labels):
-        return False
-    same = [
-        {key: value for key, value in _conditions(each).items() if key not in _OF_ONE_DIVISION}
-        for each in (old, new)
-    ]
-    return "data" in same[0] and same[0] == same[1]
-
-
-def _pooled(old: Comparison, new: Comparison) -> Comparison:
-    traces = [t for label in old.labels for each in (old, new) for t in each.of(label)]
-    order = {label: i for i, label in enumerate(old.labels)}
-    traces.sort(key=lambda t: (order[t.label], t.partition, t.seed))
-    seeds = sorted({trace.seed for trace in traces})
-    told: dict[str, Any] = {
-        "seeds": seeds,
-        PARTITIONS: sorted({trace.partition for trace in traces}),
-    }
-    shorter = sum(each.settings.get(SHORTER, 0) for each in (old, new))
-    if shorter:
-        told[SHORTER] = shorter
-    commands = [each.settings.get("command") for each in (old, new)]
-    if all(commands):
-        told["command"] = "\n".join(map(str, commands))
-    settings = {**old.settings, **told}
-    for key in ("target", CROSSING):  # what one folder was told does not hold for the other
-        if old.settings.get(key) != new.settings.get(key):
-            settings.pop(key, None)
-    broken = old.interrupted or new.interrupted
-    return replace(old, traces=tuple(traces), settings=settings, interrupted=broken)
-
-
-def _comparable(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """The conditions of each; a run on Flower takes those of simulated ones that it is like."""
-    own = [_conditions(comparison) for comparison in comparisons]
-    carried = [is_carried(comparison) for comparison in comparisons]
-    simulated = [each for each, elsewhere in zip(own, carried, strict=True) if not elsewhere]
-    for i, conditions in enumerate(own):
-        like = [each for each in simulated if carried[i] and _agree(conditions, each)]
-        if like and all(each == like[0] for each in like):
-            own[i] = like[0]
-    return own
-
-
-def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[k] == other[k] for k in _KNOWN_EVERYWHERE if k in one and k in other)
-
-
-def _conditions(comparison: Comparison) -> dict[str, Any]:
-    """What must be equal for schemes to be compared: the problem, the rounds, the options."""
-    settings = comparison.settings
-    problem = settings.get("problem", {})
-    out = dict(problem) if isinstance(problem, Mapping) else {"problem": problem}
-    out |= {key: value for key, value in settings.items() if key not in _NO_CONDITION}
-    runs = [comparison.of(label)[0] for label in choosing(comparison)]
-    run = runs[0]  # centralised training, which has no local work, is not among them
-    out |= {key: value for key, value in run.settings.items() if key not in _OF_ONE_RUN}
-    for part in {part for each in runs for part in each.settings.get(OWN, ())}:
-        others = [each for each in runs if part not in each.settings.get(OWN, ())]
-        out[part] = others[0].settings.get(part) if others else OWN
-    # Left out is the default, so a run that does not say it is not another.
-    out["evaluate_every"] = settings.get("options", {}).get("evaluate_every", "1")
-    out["clients"] = run.sizes.tolist()
-    out["importance"] = run.importance.round(12).tolist()
-    out["dimension"] = run.settings.get("dimension", len(run.model))
-    return out
-
-
-def _differences(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """In words; that the data differ goes without saying where anything else does."""
-    keys = dict.fromkeys(key for each in conditions for key in each)
-    differ = [k for k in keys if any(each.get(k) != conditions[0].get(k) for each in conditions)]
-    told = [key.replace("_", " ") for key in differ if key not in _GOES_WITHOUT_SAYING]
-    return told or (["data"] if differ else [])
-
-
-def _renamed(comparison: Comparison, name: str, labels: set[str]) -> Comparison:
-    def new(label: str) -> str:
-        return f"{label} ({name})" if label in labels else label
-
-    traces = tuple(
-        replace(trace, settings={**trace.settings, "label": new(trace.label)})
-        for trace in comparison.traces
-    )
-    told = comparison.settings.get("schemes", {})
-    schemes = {new(label): str(told.get(label, "")) for label in comparison.labels}
-    return replace(comparison, traces=traces, settings={**comparison.settings, "schemes": schemes})
-
-
 def _joined(names: Sequence[str], comparisons: Sequence[Comparison]) -> Comparison:
     """One after the other; settings that are not the same everywhere are listed run by run."""
     if len(comparisons) == 1:
@@ -258,7 +150,8 @@ def _joined(names: Sequence[str], comparisons: Sequence[Comparison]) -> Comparis
         for name, c in zip(names, comparisons, strict=True)
     }
     schemes = {k: v for c in comparisons for k, v in c.settings["schemes"].items()}
-    settings = {RUNS: own, "schemes": schemes, **{k: values[k][0] for k in keys if k in same}}
+    shared = {key: values[key][0] for key in keys if key in same}
+    settings = {RUNS: own, "schemes": schemes, **shared, **counts(comparisons)}
     return replace(
         comparisons[0],
         traces=tuple(trace for c in comparisons for trace in c.traces),

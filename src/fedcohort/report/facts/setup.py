@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fedcohort.report.facts.combine import APART, RUNS
+from fedcohort.report.facts.combine import ACROSS, APART, RUNS
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -19,7 +19,9 @@ _OF_RUNS = {"seed", "run_seed", "partition", "label"}
 def settings(comparison: Comparison) -> pd.DataFrame:
     """Everything that decided the runs, one row per setting; what differs, by scheme."""
     told = comparison.settings
-    kept = {key: value for key, value in told.items() if key not in {"schemes", RUNS, APART}}
+    kept = {
+        key: value for key, value in told.items() if key not in {"schemes", RUNS, APART, ACROSS}
+    }
     rows = [("comparison", key, value) for key, value in kept.items()]
     for run, own in told.get(RUNS, {}).items():
         rows += [(run, key, value) for key, value in own.items()]

@@ -38,10 +38,13 @@ class Result(Panel):
             out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
             besides = (prose.beside(part), prose.validated(part), prose.hardened(part))
             told = (escape(text) for text in besides)
-            notes = filter(None, (chance, escape(prose.lacking(part)), _not_over(part), *told))
+            runs = (escape(prose.lacking(part)), escape(prose.once(part)), _not_over(part))
+            notes = filter(None, (chance, *runs, *told))
             out += f'<p class="lead">{" ".join(notes)}</p>'
             out += f'<dl class="cards">{cards}</dl>'
             out += scoreboard(part, table, shown.target, shown.tested, comparison.labels)
+        both = prose.tested_across(comparison)
+        out += f'<p class="lead">{escape(both)}</p>' if both else ""
         return (out,)
 
     def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:

@@ -8,7 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
-from fedcohort.report.facts.combine import RUNS, is_carried
+from fedcohort.report.facts.combine import RUNS
+from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.panels.base import Content, Panel, Shown, box
 
 if TYPE_CHECKING:

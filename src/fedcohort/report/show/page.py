@@ -17,7 +17,8 @@ from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.report.draw.styles import DARK, LIGHT
-from fedcohort.report.facts.combine import is_carried, parts
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.panels import Content, Panel, Shown, drawings, of_each
 from fedcohort.report.show import prose
 from fedcohort.report.show.encode import to_json

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.durations import duration
-from fedcohort.report.facts import answers, clocked, target_of
+from fedcohort.report.facts import answers, clocked, summary, target_of
 from fedcohort.report.facts.clients import heterogeneity
-from fedcohort.report.facts.combine import DIFFER, is_carried
+from fedcohort.report.facts.combine import DIFFER, across
+from fedcohort.report.facts.conditions import COPIES, is_carried
 from fedcohort.report.facts.measures import Measure, measured
+from fedcohort.report.facts.pool import listed
 from fedcohort.report.facts.significance import LEVEL, attainable_level, smallest_p
 from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
 from fedcohort.simulation.comparison import SHORTER, STATE
@@ -121,8 +123,29 @@ def apart(comparison: Comparison) -> str:
     differ = comparison.settings.get(DIFFER)
     if not differ:
         return ""
-    listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
-    return f"These runs differ in {listed}: they are ranked apart, and nothing is tested across."
+    rest = ", and nothing is tested across" if across(comparison) is None else ""
+    return f"These runs differ in {listed(differ)}: they are ranked apart{rest}."
+
+
+def tested_across(comparison: Comparison) -> str:
+    """What schemes that all folders have came to on all divisions, where not all have all."""
+    both = across(comparison)
+    if both is None:
+        return ""
+    table = summary(both)
+    had = f"Of {listed(both.labels)}, which all have, on all {len(both.partitions)} divisions"
+    return f"{had}: {headline(both, table)} {chance(both, table)}"
+
+
+def once(comparison: Comparison) -> str:
+    """That runs were in several folders; nothing where none was."""
+    copies = comparison.settings.get(COPIES, 0)
+    if not copies:
+        return ""
+    are = "run is" if copies == 1 else "runs are"
+    return (
+        f"{copies} {are} in more than one of the folders, with the same numbers: each counts once."
+    )
 
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:

@@ -12,7 +12,8 @@ import pandas as pd
 from fedcohort.core.durations import duration
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import swatch
-from fedcohort.report.facts.combine import in_common, is_carried, parts
+from fedcohort.report.facts.combine import in_common, parts
+from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
 from fedcohort.report.facts.pairs import final_levels, pairwise
 from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from fedcohort.core.durations import duration
 from fedcohort.report.facts import clocked, summary, target_of
-from fedcohort.report.facts.combine import is_carried, parts
+from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, measured
 from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short
 from fedcohort.report.show.prose import (
@@ -22,6 +23,8 @@ from fedcohort.report.show.prose import (
     headline,
     how_far,
     lacking,
+    once,
+    tested_across,
     unlike,
     validated,
 )
@@ -65,9 +68,11 @@ def print_summary(
         out.print(table)
         left_out |= dict.fromkeys(dropped)
         far = f"{how_far(part)}." if how_far(part) else ""
-        notes = (lacking(part), far, beside(part), validated(part), hardened(part))
+        notes = (lacking(part), once(part), far, beside(part), validated(part), hardened(part))
         said = (headline(part, rows), chance(part, rows), *notes, unlike(part))
         _say(out, " ".join(filter(None, said)))
+    if tested_across(comparison):
+        _say(out, f"\n{tested_across(comparison)}")
     if left_out:
         _say(out, f"Left out for want of room, see the report: {', '.join(left_out)}.")
 
