@@ -27,7 +27,7 @@ def test_a_table_a_choice_and_a_command(tmp_path: Path) -> None:
     text = " ".join(result.output.split())
     assert result.output.count("chosen") == 2
     assert "Decided by validation accuracy, mean of the last 5 evaluations; 20 % of every" in text
-    assert "Not the same budget for every scheme" in text
+    assert "The same budget for every scheme: 2 configurations x 2 runs x 2 rounds." in text
     assert "To be judged on the test set:" in text
     command = next(line for line in result.output.splitlines() if "fedcohort compare" in line)
     words = shlex.split(command)
@@ -38,7 +38,7 @@ def test_a_table_a_choice_and_a_command(tmp_path: Path) -> None:
     assert judged.exit_code == 0, judged.output
     kept = json.loads((folder / "tuning.json").read_text())
     assert list(kept["chosen"].values()) == words[2:4]
-    assert len((folder / "tuning.csv").read_text().splitlines()) == 1 + 2 + 4
+    assert len((folder / "tuning.csv").read_text().splitlines()) == 1 + 2 + 2
     settings = json.loads((folder / "settings.json").read_text())
     assert settings["problem"]["validation"] == 0.2
     told = run(app(), ["report", str(folder)]).output
@@ -61,6 +61,12 @@ def test_as_json_and_with_a_budget(tmp_path: Path) -> None:
     assert again == found
 
 
+def test_whole_grids(tmp_path: Path) -> None:
+    more = ["--json", "--budget", "whole", "-o", str(tmp_path / "tuned")]
+    found = json.loads(run(app(), ["tune", "md", "pow-d", *GRID, *QUICK, *more]).stdout)
+    assert len(found["trials"]) == 2 + 4
+
+
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
@@ -69,7 +75,9 @@ def test_as_json_and_with_a_budget(tmp_path: Path) -> None:
         (["--grid", "lr=0.1,x"], BadParameter, "'lr' parameter of LocalWork must be a finite"),
         (["--grid", "rl=0.1"], UnknownName, "no setting of these schemes named 'rl'"),
         (["--grid", "lr=0.1", "--validation", "0"], BadInput, "--validation must be a number in"),
+        (["--grid", "lr=0.1", "--validation", "1"], BadInput, "a number in (0, 1). Got 1.0"),
         (["--grid", "lr=0.1", "--budget", "0"], BadInput, "--budget must be an int of at least 1"),
+        (["--grid", "lr=0.1", "--budget", "x"], BadInput, "at least 1 or 'whole'. Got x instead"),
         (["--grid", "lr=0.1", "--by", "test"], BadInput, "--by must be one of 'accuracy', 'area'"),
     ],
 )

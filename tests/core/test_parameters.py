@@ -16,6 +16,7 @@ CONSTRAINTS: list[tuple[Constraint, list[Any], str]] = [
     (Whole(1, words=("all",)), [1, "all"], "an int of at least 1 or 'all'"),
     (Real(0, 1), [0, 1.0, np.float32(0.5)], "a number in [0, 1]"),
     (Real(0, open_low=True), [1e-300, 1], "a number above 0"),
+    (Real(0, 1, open_low=True, open_high=True), [1e-300, 0.999], "a number in (0, 1)"),
     (Real(0, 1, words=("auto",)), [0.5, "auto"], "a number in [0, 1] or 'auto'"),
     (OneOf(("a", "b")), ["a", "b"], "one of 'a', 'b'"),
     (Flag(), [True, False], "True or False"),

@@ -185,7 +185,7 @@ def test_schemes_that_all_folders_have_are_tested_on_all_divisions(make, capsys)
     assert both.partitions == (1, 3, 7)
     alike = report.combined([apart(make, number) for number in (1, 3, 7)])
     assert facts.summary(both).equals(facts.summary(alike))
-    said = "Of md and uniform, which all have, on all 3 divisions: uniform reaches the best"
+    said = "Of md and uniform, which all have, on all 3 divisions: md reaches the best"
     assert said in page.page(whole)
     report.print_summary(whole)
     assert said in capsys.readouterr().out

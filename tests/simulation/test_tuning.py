@@ -16,6 +16,8 @@ from fedcohort import LocalWork, Problem, Tuning, compare, scheme, tune
 from fedcohort import data as data_sets
 from fedcohort.core.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
 from fedcohort.learning import Quadratic
+from fedcohort.reproduction import Cell, Tuned
+from fedcohort.reproduction.tuned import searched
 from fedcohort.simulation import Arm
 from fedcohort.simulation.arms import arm, labelled
 from fedcohort.simulation.grid import axes_of, configurations, configured, named, some_of
@@ -103,6 +105,7 @@ def test_grids_that_are_none(grid: Any, sentence: str) -> None:
         ({"by": "test"}, UnknownName),
         ({"last": 0}, BadParameter),
         ({"budget": 0}, BadParameter),
+        ({"budget": "half"}, BadParameter),
         ({"validation": 1.5}, BadParameter),
         ({"grid": {"lr": [-1.0]}}, BadParameter),
         ({"grid": {"m": ["x"]}}, BadParameter),
@@ -255,18 +258,40 @@ def test_a_lead_is_told_by_runs_side_by_side() -> None:
     assert half == pytest.approx(stats.t.ppf(0.975, 1) * np.std([3, 1], ddof=1) / np.sqrt(2))
 
 
-def test_budgets_are_told() -> None:
+def test_every_scheme_has_the_same_budget_unless_it_is_told_otherwise() -> None:
     grid = {"lr": [0.1, 0.3], "d": [3, 6]}
     both = ("md:m=3", "pow-d:m=3")
-    unequal = tuned(both, grid).notes()[0]
-    assert unequal.startswith("Not the same budget for every scheme, as some have fewer of the")
-    assert "md 2, pow-d 4 configurations x 2 runs x 4 rounds" in unequal
-    same = tuned(both, grid, budget=2)
+    same = tuned(both, grid)
     assert same.notes()[0] == (
         "The same budget for every scheme: 2 configurations x 2 runs x 4 rounds."
     )
-    assert "pow-d: 2 of the 4 configurations of its grid, drawn." in same.notes()
+    assert (
+        "pow-d: 2 of the 4 configurations of its grid, drawn; a budget of 'whole' tries all."
+    ) in same.notes()
     assert Counter(trial.label for trial in same.trials) == {"md": 2, "pow-d": 2}
+    for name in ("lr", "d"):  # every value is tried once
+        assert len({trial.settings[name] for trial in same.of("pow-d")}) == 2
+    assert tuned(both, grid, budget=2).as_dict() == same.as_dict()
+    whole = tuned(both, grid, budget="whole")
+    assert whole.notes()[0].startswith("Not the same budget for every scheme, as some have fewer")
+    assert "md 2, pow-d 4 configurations x 2 runs x 4 rounds" in whole.notes()[0]
+    assert tuned(both, grid, budget=3).notes()[0].startswith("Not the same budget")
+
+
+def test_a_recipe_tries_all_that_it_lists() -> None:
+    grid = {"lr": (0.1, 0.3), "d": (3, 6)}
+    cell = Cell("digits", PROBLEM, ["md:m=3", "pow-d:m=3"], rounds=4, work=WORK)
+    found = searched(cell, Tuned(grid), ["md:m=3", "pow-d:m=3"])
+    assert Counter(label for label, *_ in found.tries.values()) == {"md": 2, "pow-d": 4}
+
+
+def test_a_scheme_without_a_choice_does_not_take_it_from_others() -> None:
+    found = tuned(("md:m=3", "pow-d:m=3"), {"d": [3, 6]})
+    assert Counter(trial.label for trial in found.trials) == {"md": 1, "pow-d": 2}
+    assert found.notes()[0] == (
+        "The same budget for every scheme with a choice: 2 configurations x 2 runs x 4 rounds; "
+        "the grid leaves none to md."
+    )
 
 
 def test_one_seed_says_that_it_cannot_tell() -> None:

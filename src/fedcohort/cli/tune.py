@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import shlex
@@ -24,7 +25,7 @@ from fedcohort.core.spec import pieces
 from fedcohort.report.show.table import fit_table
 from fedcohort.report.show.terminal import PIPED
 from fedcohort.simulation.trials import BY, Tuning
-from fedcohort.simulation.tuning import FIRST_SEED, LAST, SHARE, search
+from fedcohort.simulation.tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
 
 NOT_HERE = ("target", "crossing", "centralised", "measure", "server", "estimator")
 """Options of `compare` that decide nothing here."""
@@ -47,8 +48,11 @@ def tune(
         float, typer.Option(help="The share of its training samples that a client sets aside.")
     ] = SHARE,
     budget: Annotated[
-        int | None,
-        typer.Option(help="At most so many configurations of each scheme; default whole grids."),
+        str | None,
+        typer.Option(
+            help="At most so many configurations of each scheme, or 'whole': all that each has; "
+            "default as many of each as the one with the fewest has."
+        ),
     ] = None,
     by: Annotated[
         str | None,
@@ -61,14 +65,13 @@ def tune(
 ) -> None:
     """Choose settings of schemes on validation data; the test set is not looked at.
 
-    Every scheme is trained with every configuration of the grid, on what clients have left when
-    a share of their samples is set aside. The best is printed, with the command that judges it
-    on the test set, with other seeds. Other options are those of compare.
+    Every scheme is trained with as many configurations of the grid, on what clients have left
+    when a share of their samples is set aside. The best is printed, with the command that judges
+    it on the test set, with other seeds. Other options are those of compare.
     """
     check_options(
         {
-            "--validation": (Real(0, 1, open_low=True), validation),
-            "--budget": (Whole(1), budget),
+            "--validation": (Real(0, 1, open_low=True, open_high=True), validation),
             "--by": (OneOf(tuple(BY)), by),
             "--last": (Whole(1), last),
         }
@@ -81,7 +84,7 @@ def tune(
         _grid(grid),
         rounds=shared["rounds"],
         validation=validation,
-        budget=budget,
+        budget=_budget(budget),
         by=by,
         last=last,
         common=experiment.options,
@@ -144,6 +147,15 @@ def _grid(words: list[str]) -> dict[str, list[str]]:
             raise BadInput(f"The option --grid gives '{name.strip()}' twice; name all values once.")
         grid[name.strip()] = [each.strip() for each in pieces(values)]
     return grid
+
+
+def _budget(word: str | None) -> Any:
+    """A number or a word; what is neither is refused."""
+    found: object = word
+    with contextlib.suppress(ValueError):
+        found = None if word is None else BUDGET.parse(word)
+    check_options({"--budget": (BUDGET, found)})
+    return found
 
 
 def judging(tuning: Tuning, context: typer.Context) -> str:

@@ -77,18 +77,20 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite number between two bounds; ``open_low`` excludes the lower one."""
+    """A finite number between two bounds; ``open_low`` and ``open_high`` exclude one of them."""
 
     low: float = -math.inf
     high: float = math.inf
     open_low: bool = False
     words: tuple[str, ...] = ()
+    open_high: bool = False
 
     def __str__(self) -> str:
         if self.high == math.inf:
             text = f"a number {'above' if self.open_low else 'of at least'} {self.low:g}"
         else:
-            text = f"a number in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+            first, last = "(" if self.open_low else "[", ")" if self.open_high else "]"
+            text = f"a number in {first}{self.low:g}, {self.high:g}{last}"
         return " or ".join([text, *(repr(word) for word in self.words)])
 
     def accepts(self, value: object) -> bool:
@@ -97,7 +99,8 @@ class Real:
         if not is_real(value):
             return False
         above = self.low < value if self.open_low else self.low <= value  # type: ignore[operator]
-        return above and value <= self.high  # type: ignore[operator]
+        below = value < self.high if self.open_high else value <= self.high  # type: ignore[operator]
+        return above and below
 
     def parse(self, text: str) -> object:
         return text if text in self.words else float(text)
@@ -107,7 +110,7 @@ class Real:
         if self.low > -math.inf:
             out.append(self.low if self.open_low else self.low - 1.0)
         if self.high < math.inf:
-            out.append(self.high + 1.0)
+            out.append(self.high if self.open_high else self.high + 1.0)
         return out
 
 

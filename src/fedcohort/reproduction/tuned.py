@@ -13,7 +13,7 @@ from fedcohort.simulation.arms import Arm, labelled
 from fedcohort.simulation.centralised import CENTRALISED, Centralised
 from fedcohort.simulation.comparison import built_options
 from fedcohort.simulation.grid import Configuration, configured, named
-from fedcohort.simulation.tuning import Search, search
+from fedcohort.simulation.tuning import WHOLE, Search, search
 
 CENTRAL = "centralised"
 """The option of `compare`."""
@@ -65,6 +65,7 @@ def searched(cell: Cell, tuned: Tuned, arms: Arms) -> Search:
         known,
         tuned.grid,
         rounds=cell.rounds,
+        budget=WHOLE,  # a recipe lists what is tried of each arm
         centralised=centralised,
         common={**options, "work": cell.work},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias, TypeVar
@@ -133,6 +133,18 @@ def configurations(axes: Sequence[Axis], label: str) -> list[Configuration]:
             "fewer values."
         )
     return [tuple(zip(axes, chosen, strict=True)) for chosen in product(*(a.values for a in axes))]
+
+
+def smallest_choice(sizes: Iterable[int]) -> int:
+    """The fewest configurations among schemes that have several; 1 where none has.
+
+    A scheme that has none of the settings has nothing to choose, and must not keep the others
+    from choosing.
+
+    >>> smallest_choice([6, 3, 1])
+    3
+    """
+    return min((size for size in sizes if size > 1), default=1)
 
 
 def some_of(tried: list[Configuration], count: int, seed: int) -> list[Configuration]:

@@ -185,18 +185,29 @@ class Tuning:
         tried = {label: len(self.of(label)) for label in self.labels}
         runs = len(self.trials[0].scores)
         each = f"configurations x {runs} runs x {self.rounds} rounds"
+        several = {label: count for label, count in tried.items() if self.grids[label] > 1}
+        fixed = [label for label in self.labels if label not in several]
         if len(set(tried.values())) == 1:
             yield f"The same budget for every scheme: {tried[self.labels[0]]} {each}."
+        elif len(set(several.values())) == 1:
+            yield (
+                f"The same budget for every scheme with a choice: {min(several.values())} {each}; "
+                f"the grid leaves none to {', '.join(fixed)}."
+            )
         else:
             listed = ", ".join(f"{label} {count}" for label, count in tried.items())
+            least = min(several, key=lambda label: several[label])
             yield (
                 f"Not the same budget for every scheme, as some have fewer of the settings: "
-                f"{listed} {each}. A budget of {min(tried.values())} makes it the same; a grid of "
-                f"its own ('{min(tried, key=lambda label: tried[label])}.lr') gives a scheme more."
+                f"{listed} {each}. A budget of {several[least]} makes it the same; a grid of "
+                f"its own ('{least}.lr') gives a scheme more."
             )
         for label, size in self.grids.items():
             if size > tried[label]:
-                yield f"{label}: {tried[label]} of the {size} configurations of its grid, drawn."
+                yield (
+                    f"{label}: {tried[label]} of the {size} configurations of its grid, drawn; a "
+                    "budget of 'whole' tries all."
+                )
 
     def _edges(self) -> Iterator[str]:
         for label, trial in self.best.items():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.parameters import is_whole
+from fedcohort.core.parameters import Maybe, Whole, is_whole
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_task, says_how
 from fedcohort.simulation.arms import Arm, Which, labelled
@@ -25,6 +25,7 @@ from fedcohort.simulation.grid import (
     configurations,
     configured,
     named,
+    smallest_choice,
     some_of,
 )
 from fedcohort.simulation.problem import Problem
@@ -37,6 +38,8 @@ FIRST_SEED = 1000
 """Runs that tune have other seeds than those that are judged (0, 1, ...): luck is not chosen."""
 SHARE = 0.2
 LAST = 5
+WHOLE = "whole"
+BUDGET = Whole(1, words=(WHOLE,))
 OF_COMPARE = {"partitions", "jobs", "ray", "finished", "notes", "settings"}
 """Options that say where and how often runs are made; the others say what a run does."""
 
@@ -55,7 +58,7 @@ def tune(
     rounds: int,
     seeds: int | Sequence[int] = 3,
     validation: float = SHARE,
-    budget: int | None = None,
+    budget: int | str | None = None,
     by: str | None = None,
     last: int = LAST,
     folder: str | Path | None = None,
@@ -86,8 +89,10 @@ def tune(
     validation
         The share of its samples that a client sets aside; it keeps at least one.
     budget
-        At most so many configurations of each scheme, drawn so that values come up evenly; by
-        default whole grids. `Tuning.notes` says where schemes did not get the same.
+        How many configurations of each scheme are tried. By default the same number for all:
+        what the scheme with the fewest has, among those with a choice; of larger grids so many
+        are drawn, such that values come up evenly. A number: at most so many of each.
+        ``"whole"``: all that each has. `Tuning.notes` says where schemes did not get the same.
     by
         ``"accuracy"`` (the mean of the ``last`` evaluations), ``"area"`` (the mean of all) or
         ``"loss"``; by default accuracy where the task has it.
@@ -189,7 +194,7 @@ def search(
     *,
     rounds: int,
     validation: float = SHARE,
-    budget: int | None = None,
+    budget: int | str | None = None,
     by: str | None = None,
     last: int = LAST,
     centralised: int | None = None,
@@ -198,19 +203,21 @@ def search(
     """The configurations to try, as `tune` says; ``common`` are options of `simulate`."""
     if by is not None and by not in BY:
         raise UnknownName("score", by, BY)
-    for name, given in (("last", last), ("budget", budget)):
-        if given is not None and (not is_whole(given) or given < 1):
-            raise BadParameter(name, "tune", "an integer of at least 1", given)
+    for name, given, range_ in (("last", last, Whole(1)), ("budget", budget, Maybe(BUDGET))):
+        if not range_.accepts(given):
+            raise BadParameter(name, "tune", str(range_), given)
     arms: dict[str, Tried] = {**labelled(schemes)}
     if centralised is not None:
         arms |= upper_lines(centralised)
     built = built_options(common)
     tries: dict[str, tuple[str, Configuration, Tried]] = {}
-    grids: dict[str, int] = {}
-    for label, axes in axes_of(arms, grid, built).items():
-        every = configurations(axes, label)
-        grids[label] = len(every)
-        for configuration in some_of(every, budget or len(every), FIRST_SEED):
+    axes = axes_of(arms, grid, built)
+    every = {label: configurations(own, label) for label, own in axes.items()}
+    grids = {label: len(own) for label, own in every.items()}
+    most = smallest_choice(grids.values()) if budget is None else budget
+    for label, own in every.items():
+        count = len(own) if isinstance(most, str) else most
+        for configuration in some_of(own, count, FIRST_SEED):
             values = "".join(f" {key}={value}" for key, value in named(configuration).items())
             arm = configured(arms[label], configuration, built)
             tries[f"{label}{values}"] = label, configuration, arm
