@@ -200,7 +200,7 @@ def test_runs_that_are_in_two_folders_count_once(make, capsys):
     assert whole.labels == ("md", "uniform")
     assert len(whole.traces) == 2 * 3 * 3
     assert facts.summary(whole)["runs"].tolist() == [9, 9]
-    said = "6 runs are in more than one of the folders, with the same numbers: each counts once."
+    said = "6 runs are in more than one of the folders, with the same numbers, and count once."
     assert prose.once(whole) == said
     assert said in page.page(whole)
     report.print_summary(whole)

@@ -142,10 +142,9 @@ def once(comparison: Comparison) -> str:
     copies = comparison.settings.get(COPIES, 0)
     if not copies:
         return ""
-    are = "run is" if copies == 1 else "runs are"
-    return (
-        f"{copies} {are} in more than one of the folders, with the same numbers: each counts once."
-    )
+    are, count = ("is", "counts") if copies == 1 else ("are", "count")
+    where = "in more than one of the folders, with the same numbers"
+    return f"{counted(copies, 'run')} {are} {where}, and {count} once."
 
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:
