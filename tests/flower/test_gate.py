@@ -16,7 +16,7 @@ from fedcohort.server import history
 from fedcohort.server.gate import Fault
 
 pytest.importorskip("flwr")
-from flwr.app import Message
+from flwr.app import Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import (
     DifferentialPrivacyClientSideAdaptiveClipping,
@@ -111,6 +111,35 @@ def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
     assert strategy.gate.by_client == {(0, Fault.WRONG_SHAPE): 2}
 
 
+# -- what is said of it ------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.parametrize(
+    ("lie", "says"),
+    [
+        (answer("gain", np.array(1.0)), "wrong_keys: must have exactly ['loss'], not ['gain']"),
+        (answer("loss", np.zeros(5)), "wrong_shape: 'loss' must have the shape (), not (5,)"),
+        (unreadable, "unreadable: IndexError('tuple index out of range')"),
+    ],
+)
+def test_a_bad_answer_to_a_question_is_quoted_at_once(lie, says, caplog) -> None:
+    play(Lying(lie, ["loss"]), "pow-d:m=3,d=8", rounds=1)
+    said = [record.getMessage() for record in caplog.records if "rejected: " in record.getMessage()]
+    (line,) = said  # it is not said again after training
+    assert f"The last report that was rejected, of 2: {says}." in line
+
+
+def test_a_bad_evaluation_is_quoted_in_its_own_round_also_in_the_last(caplog) -> None:
+    grid = Lying(metrics(loss=float("nan")), ["evaluate"], client=evaluating())
+    play(grid, rounds=2, evaluate="everyone")
+    said = [record.getMessage() for record in caplog.records if "rejected: " in record.getMessage()]
+    assert len(said) == 2
+    for line in said:
+        assert "rejected: {'not_finite': 1}" in line
+        assert "of 2: not_finite: metrics that are no numbers: ['loss']" in line
+
+
 # -- metrics -----------------------------------------------------------------------------------
 
 
@@ -123,6 +152,46 @@ def test_what_clients_say_of_an_evaluation_is_averaged_without_what_is_no_number
         assert told.evaluate_metrics_clientapp[number]["loss"] == pytest.approx(1.0)
         assert told.evaluate_metrics_clientapp[number]["accuracy"] == 0.5
     assert strategy.gate.counts == {Fault.NOT_FINITE: 2}
+
+
+def losses(records, key: str) -> MetricRecord:
+    return MetricRecord({"losses": sorted(record["metrics"]["loss"] for record in records)})
+
+
+@pytest.mark.parametrize("kind", ["train", "evaluate"])
+@pytest.mark.parametrize("told", [{"loss": float("nan")}, {"loss": 1e300}, {"gain": 1.0}, {}])
+def test_a_function_of_the_users_sees_no_report_that_is_unlike_the_others(
+    kind: str, told: dict[str, float], caplog
+) -> None:
+    """One NaN was a mean of NaN, one key that was missing the end of the function."""
+    clients = evaluating()
+
+    @clients.train()
+    def train(message: Message, context) -> Message:
+        content = {"arrays": message.content["arrays"], "metrics": MetricRecord({"loss": 1.0})}
+        return Message(RecordDict(content), reply_to=message)
+
+    function = {f"{kind}_metrics_aggr_fn": losses}
+    strategy = flower.CohortStrategy("full", clients=N, seed=3, limits=QUICK, **function)
+    grid = Lying(metrics(**told), [kind], client=clients)
+    result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
+    shown = {"train": result.train_metrics_clientapp, "evaluate": result.evaluate_metrics_clientapp}
+    assert shown[kind][1]["losses"] == [1.0] * (N - 1)
+    assert f"1 of 8 reports are kept from {kind}_metrics_aggr_fn" in caplog.text
+
+
+def test_what_a_function_does_to_the_reports_changes_nothing(caplog) -> None:
+    def breaks(records, key: str) -> MetricRecord:
+        for record in records:
+            record["metrics"]["loss"] = 7.0
+        raise ValueError("oh")
+
+    strategy = flower.CohortStrategy(
+        "full", clients=N, seed=3, limits=QUICK, evaluate_metrics_aggr_fn=breaks
+    )
+    grid = flower.InProcessGrid(evaluating(), N)
+    result = strategy.start(grid, flower.first_model(task(), 3), num_rounds=1)
+    assert result.evaluate_metrics_clientapp[1]["loss"] == pytest.approx(1.0)
 
 
 def test_answers_to_an_evaluation_count_once() -> None:

@@ -167,6 +167,17 @@ def test_metrics_may_be_weighed_by_one_of_them() -> None:
     assert dict(result.evaluate_metrics_clientapp[1]) == {"loss": 0.5}
 
 
+def test_a_key_that_nobody_reports_weighs_nothing_and_is_named_once(caplog) -> None:
+    """It is the default of FedAvg, so it is copied; all metrics vanished without a word."""
+    clients = told(loss=lambda i: i)
+    _, usual = evaluated(clients=N, app=clients)
+    _, result = evaluated(clients=N, app=clients, weighted_by_key="num-examples")
+    for number in (1, 2):
+        shown = dict(result.evaluate_metrics_clientapp[number])
+        assert shown == dict(usual.evaluate_metrics_clientapp[number])
+    assert caplog.text.count("no client reports 'num-examples', by which weighted_by_key=") == 1
+
+
 def test_functions_of_the_users_make_the_metrics(caplog) -> None:
     clients = told(loss=lambda i: i)
 

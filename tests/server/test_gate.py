@@ -117,7 +117,7 @@ def test_no_content_raises(array: np.ndarray, name: str) -> None:
         assert np.isfinite(np.asarray(array, dtype=float)).all()
 
 
-def test_what_a_client_that_failed_said_is_one_short_line_of_the_last_exchange() -> None:
+def test_what_a_client_that_failed_said_is_one_short_line() -> None:
     gate = Gate()
     assert gate.quote() == ""
     gate.open("1", {"a": Ticket(4), "b": Ticket(5)}, Form({}))
@@ -131,7 +131,26 @@ def test_what_a_client_that_failed_said_is_one_short_line_of_the_last_exchange()
     gate.open("1", {}, Form({}))  # an exchange with nobody says nothing new
     assert gate.errors
     gate.open("2", {"c": Ticket(4)}, Form({}))
-    assert gate.quote() == ""
+    assert not gate.errors
+
+
+def test_what_was_wrong_is_kept_until_it_was_told_and_there_is_something_newer() -> None:
+    gate = opened()
+    gate.failed("b", "no disk")
+    gate.content("a", {})
+    gate.open("7", {"c": Ticket(4)}, FORM)  # a scheme may ask twice in a round
+    gate.content("c", {"w": GOOD["w"]})
+    assert list(gate.notes) == [3, 4]
+    assert gate.news() == {"failed": 1, "wrong_keys": 2}
+    assert gate.news() == {}
+    assert "'no disk'" in gate.quote()  # until there is something newer
+    assert "of 4: wrong_keys" in gate.quote()
+    gate.open("8", {"d": Ticket(3), "e": Ticket(4)}, FORM)
+    gate.content("e", {**GOOD, "b": np.array(np.nan)})
+    gate.content("d", {**GOOD, "b": np.zeros(2)})
+    assert list(gate.notes) == [4, 3]  # the last is the last that came
+    assert gate.quote().startswith(" The last report that was rejected, of 3: wrong_shape")
+    assert gate.news() == {"wrong_shape": 1, "not_finite": 1}
 
 
 def test_wrong_keys_name_those_that_were_expected() -> None:

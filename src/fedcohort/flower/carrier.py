@@ -121,6 +121,7 @@ class FlowerCarrier(Carrier):
         rows = self.session.gate.alike(rows)
         self._answers |= {keys[client]: row for client, row in rows.items()}
         self.silent |= {ids[c] for c in clients if c not in rows}
+        logbook.rejected(self.session.gate)
         if not rows and clients:
             raise TooFewClients(self._nobody(ask))
         out = np.concatenate(sent) if sent else ask.clients[:0]

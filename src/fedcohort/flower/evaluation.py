@@ -132,10 +132,13 @@ class Evaluation:
             useful = useful or bool(good)
             if bad:
                 gate.found(report.client, Fault.NOT_FINITE, f"metrics that are no numbers: {bad}")
-        logbook.received("evaluate", len(reports), gate.counts.total() - before)
+        failures = gate.counts.total() - before
+        logbook.received("evaluate", len(reports), failures)
+        logbook.rejected(gate)
         if not useful:
             ends = self.usual and not session.population.offers  # they may run any app
             more = " Nobody is asked again." if ends else ""
-            log.warning("\t├──> no client evaluated the model.%s%s", gate.quote(), more)
+            quote = gate.quote() if failures else ""
+            log.warning("\t├──> no client evaluated the model.%s%s", quote, more)
             self.who = "nobody" if ends else self.who
         return self.averaging(told)

@@ -11,6 +11,7 @@ from flwr.serverapp.strategy import Result
 
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import brief
+from fedcohort.server.gate import Gate
 
 log = logging.getLogger("flwr.fedcohort")
 SHOWN = 8
@@ -59,6 +60,13 @@ def cohort(chosen: Cohort, ids: Sequence[Hashable], there: int) -> None:
 def received(what: str, results: int, failures: int) -> None:
     """How many answered, and how many reports were rejected or never came."""
     log.info("aggregate_%s: Received %d results and %d failures", what, results, failures)
+
+
+def rejected(gate: Gate) -> None:
+    """Warn of reports that were rejected since this was last said, and quote the last of them."""
+    faults = gate.news()
+    if faults:
+        log.warning("\t├──> rejected: %s.%s", faults, gate.quote())
 
 
 def ends(result: Result, seconds: float) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from flwr.app import Message, MetricRecord, RecordDict
@@ -48,16 +49,17 @@ class Averaging:
     name: str
     function: Aggregate | None = None
     weighted_by: str | None = None
+    _warned: set[str] = field(default_factory=set, repr=False, compare=False)  # of which keys
 
     def __call__(self, told: Sequence[Told]) -> dict[str, Any]:
         """One value of every metric.
 
-        The user's function reads what clients sent. If it fails, that ends no round: the mean
-        takes its place, and a warning says where it failed.
+        The user's function gets copies of what clients sent, as far as that is usable. If it
+        fails, that ends no round: the mean takes its place, and a warning says where it failed.
         """
-        if self.function is not None and told:
+        contents = [] if self.function is None else self._usable(told)
+        if self.function is not None and contents:
             try:
-                contents = [each.message.content for each in told]
                 return dict(
                     MetricRecord(dict(self.function(contents, self.weighted_by or SAMPLES)))
                 )
@@ -70,14 +72,47 @@ class Averaging:
                 )
         return self.mean((each.weight, metrics_of(each.message)[0]) for each in told)
 
+    def _usable(self, told: Sequence[Told]) -> list[RecordDict]:
+        """The reports that a function can rely on: finite numbers, of the names that most have.
+
+        Flower itself ends a run where names differ; here no client can keep the others out.
+        """
+        good = [content for each in told if (content := readable(each.message)) is not None]
+        names = Counter(map(_names, good))
+        most = max(names, key=lambda some: (names[some], len(some), sorted(some)), default=None)
+        usable = [content for content in good if _names(content) == most]
+        if len(usable) < len(told):
+            log.warning(
+                "\t├──> %d of %d reports are kept from %s: their metrics are no finite numbers, or "
+                "have other names than those of most",
+                len(told) - len(usable),
+                len(told),
+                self.name,
+            )
+        return usable
+
     def mean(self, told: Iterable[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
         """The weighted mean of every metric over those who report it, without what they weigh."""
-        key = self.weighted_by
-        if key is not None:
-            told = ((max(0.0, good.get(key, 0.0)), good) for _, good in told)
-        means = mean_metrics(told)
+        usual, key = list(told), self.weighted_by
+        means = mean_metrics(usual if key is None else self._weighed(usual, key))
         means.pop(key or SAMPLES, None)
         return means
+
+    def _weighed(
+        self, told: list[tuple[float, Mapping[str, float]]], key: str
+    ) -> list[tuple[float, Mapping[str, float]]]:
+        """The metrics by a weight among them; by the usual weights where nobody reports it."""
+        weighed = [(max(0.0, good.get(key, 0.0)), good) for _, good in told]
+        if any(weight > 0 for weight, _ in weighed):
+            return weighed
+        if key not in self._warned and any(good for _, good in told):
+            self._warned.add(key)
+            log.warning(
+                "\t├──> no client reports %r, by which weighted_by_key= weighs metrics: they count "
+                "by the weights of the server. Report it, or leave weighted_by_key out",
+                key,
+            )
+        return told
 
 
 def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -95,13 +130,40 @@ def metrics_of(reply: Message) -> tuple[dict[str, float], list[str]]:
     bad: list[str] = []
     named = (pair for record in reply.content.metric_records.values() for pair in record.items())
     for name, value in itertools.islice(named, MOST):
-        if isinstance(value, list) or not (name.isprintable() and len(name) <= LONGEST):
+        if isinstance(value, list) or not _is_name(name):
             continue
         if abs(value) <= LARGEST:  # NaN is not
             good[name] = value
         elif len(bad) < SHOWN_NAMES:
             bad.append(name)
     return good, bad
+
+
+def readable(reply: Message) -> RecordDict | None:
+    """A copy of what came, without metrics whose names are none.
+
+    None where a metric, be it one of a list, is no number to reckon with.
+    """
+    content = RecordDict(dict(reply.content))
+    for record_name, record in reply.content.metric_records.items():
+        kept = {name: value for name, value in record.items() if _is_name(name)}
+        values = (
+            v for value in kept.values() for v in (value if isinstance(value, list) else [value])
+        )
+        if not all(abs(value) <= LARGEST for value in values):
+            return None
+        content[record_name] = MetricRecord(kept)
+    return content
+
+
+def _names(content: RecordDict) -> frozenset[tuple[str, str]]:
+    """The names of all metrics, with those of their records."""
+    records = content.metric_records.items()
+    return frozenset((name, metric) for name, record in records for metric in record)
+
+
+def _is_name(name: str) -> bool:
+    return name.isprintable() and len(name) <= LONGEST
 
 
 def mean_metrics(told: Iterable[tuple[float, Mapping[str, float]]]) -> dict[str, float]:

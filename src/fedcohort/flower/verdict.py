@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from fedcohort.core.errors import TooFewClients
+from fedcohort.flower import logbook
 from fedcohort.flower.session import Session
 from fedcohort.server.records import Record
 
@@ -29,8 +30,8 @@ class Verdict:
 
     def round(self, record: Record, stepped: bool, most: int) -> None:
         """Warn of a void round and of rejected reports; ``most`` void rounds are the end."""
-        faults, quote = dict(record.faults), self.session.gate.quote()
-        quorum = self.session.setup.quorum
+        gate, quorum = self.session.gate, self.session.setup.quorum
+        quote = gate.quote() if record.faults else ""
         if record.void:
             log.warning(
                 "\t├──> round %d is void, the model stays: %.0f %% of the draws were answered, "
@@ -38,11 +39,11 @@ class Verdict:
                 record.round + 1,
                 100 * record.filled,
                 quorum,
-                faults or "nothing",
+                gate.news() or "nothing",
                 quote,
             )
-        elif faults:
-            log.warning("\t├──> rejected: %s.%s", faults, quote)
+        else:
+            logbook.rejected(gate)
         self.failed += not stepped
         self.void += record.void
         self._in_a_row = self._in_a_row + 1 if record.void else 0

@@ -150,7 +150,8 @@ class Gate:
     errors: dict[int, str] = field(default_factory=dict)
     """What clients that failed said of it, in the last exchange that sent anything."""
     notes: dict[Hashable, str] = field(default_factory=dict)
-    """What was wrong with reports that came in that exchange, by client, in a line each."""
+    """What was wrong with reports since `news` was asked for, by client, in a line each; until
+    there are newer ones, those from before."""
     reading: Callable[[Hashable], None] = lambda who: None
     """Told whose report is read, before it is, and None when that is over."""
     _round: str = ""
@@ -160,6 +161,8 @@ class Gate:
     _admitted: set[str] = field(default_factory=set)  # of two answers the first good one counts
     _names: dict[int, Hashable] = field(default_factory=dict)  # of the last exchange
     _past: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _said: str = ""  # by the last client that failed, kept as long as the notes
+    _told: Counter[Fault] = field(default_factory=Counter)  # the counts of the last `news`
 
     def open(self, round: str, tickets: Mapping[str, Ticket], form: Form) -> None:
         """Begin an exchange: these messages went out, such reports are wanted."""
@@ -167,7 +170,7 @@ class Gate:
         self._open, self._heard, self._admitted = dict(tickets), set(), set()
         if tickets:
             self._names = {ticket.client: ticket.who for ticket in tickets.values()}
-            self.errors, self.notes = {}, {}
+            self.errors = {}
 
     def check(self, report: Report) -> Fault | None:
         """Whether a report may be unpacked: asked for, of this round, the first, not too large."""
@@ -198,9 +201,10 @@ class Gate:
         """A client sent an error instead of a report, in its own words."""
         known = self._open.get(ticket)
         self._heard.add(ticket)
+        fault = self._reject(None if known is None else known.client, Fault.FAILED)
         if known is not None and said:
-            self.errors[known.client] = one_line(said)
-        return self._reject(None if known is None else known.client, Fault.FAILED)
+            self._said = self.errors[known.client] = one_line(said)
+        return fault
 
     def reject(self, ticket: str, fault: Fault, note: str = "") -> Fault:
         """Reject a report for a reason that the transport found."""
@@ -214,10 +218,16 @@ class Gate:
 
     def refuse(self, who: Hashable, fault: Fault, note: str) -> None:
         """Count a fault under a name, with a line about it."""
-        self.counts[fault] += 1
+        self._count(fault)
         self.by_client[who, fault] += 1
         if fault not in (Fault.FAILED, Fault.MISSING):
+            self.notes.pop(who, None)  # the last one is the last to have come
             self.notes[who] = one_line(f"{fault.name.lower()}: {note}")
+
+    def _count(self, fault: Fault) -> None:
+        if self.counts == self._told:  # the first since then
+            self.notes, self._said = {}, ""
+        self.counts[fault] += 1
 
     def client(self, ticket: str) -> int:
         """Whose answer a ticket stands for."""
@@ -225,7 +235,7 @@ class Gate:
 
     def _reject(self, client: int | None, fault: Fault, note: str = "") -> Fault:
         if client is None:
-            self.counts[fault] += 1
+            self._count(fault)
         else:
             self.refuse(self._names.get(client, client), fault, note or fault.value)
         return fault
@@ -253,19 +263,27 @@ class Gate:
 
     def summary(self) -> dict[str, int]:
         """How many reports were rejected for which reason."""
-        return {fault.name.lower(): self.counts[fault] for fault in Fault if self.counts[fault]}
+        return _named(self.counts)
+
+    def news(self) -> dict[str, int]:
+        """The same, of those that were rejected since this was asked last; `quote` is of them."""
+        new, self._told = self.counts - self._told, Counter(self.counts)
+        return _named(new)
 
     def quote(self) -> str:
         """Sentences with the last error of a client and the last report that was rejected.
 
         They are to be put behind another; "" where there is none.
         """
-        said, notes = list(self.errors.values()), list(self.notes.items())
-        error = f" The last client that failed said '{said[-1]}'." if said else ""
-        if not notes:
+        error = f" The last client that failed said '{self._said}'." if self._said else ""
+        if not self.notes:
             return error
-        who, note = notes[-1]
+        who, note = list(self.notes.items())[-1]
         return f"{error} The last report that was rejected, of {who!r}: {note}."
+
+
+def _named(counts: Mapping[Fault, int]) -> dict[str, int]:
+    return {fault.name.lower(): counts[fault] for fault in Fault if counts.get(fault)}
 
 
 def one_line(said: str) -> str:
