@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from fedcohort.cli import app
 from fedcohort.core.errors import BadInput
 from fedcohort.core.scheme import Claim
+from fedcohort.server.guards import guards
 from fedcohort.simulation import Comparison
 
 run = CliRunner().invoke
@@ -29,6 +30,28 @@ def test_schemes_show_what_is_withdrawn() -> None:
     assert told["claims"] == [Claim.SUMS_TO_ONE.value]
     assert told["unbiased"] is False
     assert "withdrawn" in run(app(), ["schemes", "md", "--hardened"]).output
+
+
+@pytest.mark.parametrize("option", ["--unbiased", "--secure-aggregation"])
+def test_no_scheme_is_listed_for_what_does_not_hold_behind_guards(option: str) -> None:
+    for more in ([], ["--json"]):
+        with pytest.raises(BadInput, match="No scheme is like that in a hardened run"):
+            raise run(app(), ["schemes", "--hardened", option, *more]).exception
+    assert run(app(), ["schemes", "--hardened", "--asks", "loss"]).exit_code == 0
+
+
+def test_a_hardened_scheme_has_no_epsilon_and_no_secure_sum() -> None:
+    """`gaussian` refuses these guards, and a secure sum refuses `clip`."""
+    (plain,) = json.loads(run(app(), ["schemes", "md", "--json"]).output)
+    (told,) = json.loads(run(app(), ["schemes", "md", "--hardened", "--json"]).output)
+    assert "; epsilon " in plain["privacy"]
+    assert told["privacy"].startswith("no epsilon. The aggregator 'gaussian' hides how long")
+    assert plain["secure_aggregation"] == "yes"
+    assert told["secure_aggregation"].startswith("no: the guard 'clip' must see single updates")
+    others = told["secure_aggregation"].partition("hardened=")[2].strip("'")
+    assert not any(guard.needs_rows for guard in guards(others))
+    words = " ".join(run(app(), ["schemes", "md", "--hardened"]).output.split())
+    assert "secure agg. no: secure aggregation cannot be used with it: the guard 'clip'" in words
 
 
 def test_a_comparison_says_it_in_the_table_and_in_the_report(tmp_path: Path) -> None:

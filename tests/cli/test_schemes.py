@@ -9,6 +9,8 @@ from rich.console import Console
 from fedcohort.cli import schemes as command
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.schemes import schemes
+from fedcohort.theory.advice import advise
+from fedcohort.theory.plain_words import secure
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -45,7 +47,16 @@ def test_one_scheme_shows_what_it_tells_and_whether_it_can_be_hidden() -> None:
     out = Console(file=io.StringIO(), width=100)
     command._print_one(row, out)
     assert "loss (when asked)" in out.file.getvalue()
-    assert "secure agg." in out.file.getvalue()
+    shown = " ".join(out.file.getvalue().split())
+    assert "secure agg. partly: secure aggregation can hide the updates, but not the loss" in shown
+
+
+def test_what_secure_aggregation_hides_is_said_as_advice_says_it() -> None:
+    out = Console(file=io.StringIO(), width=200)
+    command._print_one(command.describe(schemes()["pivotal"]), out)
+    advice = advise([5] * 12, m=3, only=["pivotal"])
+    (said,) = [secure(row) for row in advice.rows if row.name == "pivotal"]
+    assert f"yes: {said}" in " ".join(out.file.getvalue().split())
 
 
 def test_schemes_are_filtered_by_what_they_are() -> None:

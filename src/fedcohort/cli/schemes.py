@@ -23,8 +23,12 @@ from fedcohort.core.parameters import constraints
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.server import dropout_rule
+from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.guards import HARDENED, Guard, withdrawn
-from fedcohort.theory.judge import secure_of, sorted_signals
+from fedcohort.server.state import Setup
+from fedcohort.theory.judge import SchemeFacts, secure_of, sorted_signals
+from fedcohort.theory.plain_words import secure
 from fedcohort.theory.price import law, price
 
 PIPED = 1_000
@@ -54,19 +58,19 @@ def schemes(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme: what it claims, asks, tells and takes."""
-    wanted = None
+    wanted, behind = None, HARDENED if hardened else ()
     if unbiased or secure_aggregation or asks:
-        wanted = _filtered(names or list(SCHEMES), unbiased, secure_aggregation, asks)
+        wanted = _filtered(names or list(SCHEMES), unbiased, secure_aggregation, asks, behind)
         names = names and wanted
     if bibtex and not as_json:
         chosen = names if wanted is None else wanted
         print(bibliography({name: find(name).paper for name in chosen} if chosen else cited()))
         return
     if not (names or cite or as_json):
-        _print_all(HARDENED if hardened else (), wanted)
+        _print_all(behind, wanted)
         return
     listed = wanted if wanted is not None else names or SCHEMES
-    rows = [describe(find(name), HARDENED if hardened else ()) for name in listed]
+    rows = [describe(find(name), behind) for name in listed]
     if as_json:
         print(json.dumps(rows, indent=2))
     elif cite:
@@ -77,8 +81,14 @@ def schemes(
             _print_one(row, _console())
 
 
-def _filtered(names: Iterable[str], unbiased: bool, secure: bool, asks: str | None) -> list[str]:
-    """The names of the schemes that are as wanted."""
+def _filtered(
+    names: Iterable[str],
+    unbiased: bool,
+    secure: bool,
+    asks: str | None,
+    behind: tuple[Guard, ...] = (),
+) -> list[str]:
+    """The names of the schemes that are as wanted, behind guards as far as that holds there."""
     if asks not in (None, "nothing"):
         known = {s.name for name in SCHEMES for s in find(name).asks | find(name).listens}
         if asks not in known:
@@ -87,12 +97,13 @@ def _filtered(names: Iterable[str], unbiased: bool, secure: bool, asks: str | No
     for name in names:
         scheme = _usual(find(name))
         heard = {signal.name for signal in scheme.asks | scheme.listens}
-        fits = not unbiased or Claim.UNBIASED in scheme.claims
-        fits = fits and (not secure or secure_of(scheme) == "yes")
+        fits = not unbiased or Claim.UNBIASED in scheme.claims - withdrawn(scheme, behind)
+        fits = fits and (not secure or _secure(scheme, behind) == "yes")
         if fits and (asks is None or (asks in heard if asks != "nothing" else not heard)):
             out.append(name)
     if not out:
-        raise BadInput("No scheme is like that; leave out one of the options.")
+        where = " in a hardened run" if behind else ""
+        raise BadInput(f"No scheme is like that{where}; leave out one of the options.")
     return out
 
 
@@ -132,8 +143,8 @@ def describe(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> dict[str
             for field in fields(cls)  # type: ignore[arg-type]
         },
         "discloses": _discloses(cls),
-        "secure_aggregation": secure_of(_usual(cls)),
-        "privacy": _privacy(cls),
+        "secure_aggregation": _secure(_usual(cls), behind),
+        "privacy": _privacy(cls, behind),
         "paper": str(cls.paper),
         "bibtex": cls.paper.bibtex(),
         "text": text,
@@ -156,10 +167,27 @@ def _discloses(cls: type[Scheme[Any]]) -> list[str]:
     return [signal.discloses for signal in sorted_signals(cls.asks | cls.listens)]
 
 
-def _privacy(cls: type[Scheme[Any]]) -> str:
+def _secure(scheme: Scheme[Any] | type[Scheme[Any]], behind: tuple[Guard, ...]) -> str:
+    """Whether it works with secure aggregation; a guard may need what that hides."""
+    seeing = " and ".join(f"'{guard.name}'" for guard in behind if guard.needs_rows)
+    if not seeing:
+        return secure_of(scheme)
+    others = "+".join(guard.name for guard in behind if not guard.needs_rows)
+    return f"no: the guard {seeing} must see single updates; harden by hardened='{others}'"
+
+
+def _private(scheme: Scheme[Any], behind: tuple[Guard, ...]) -> Setup:
+    """A run in which nothing but its guards could keep noise from hiding a client."""
+    return Setup(scheme, 0, dropouts=dropout_rule("none"), quorum=0.0, guards=behind)
+
+
+def _privacy(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> str:
     """What its price in privacy rests on, for clients of equal size and default settings."""
     try:
         scheme, clients = cls(), Federation.from_sizes([1] * 100)
+        refused = behind and Gaussian(noise=1.0).unfit(_private(scheme, behind))
+        if refused:
+            return f"no epsilon. {refused}"
         known = law(scheme, clients, 1)
         try:
             cost = price(scheme, clients, 100, 1.0, 1e-5)
@@ -213,11 +241,18 @@ def _print_one(row: dict[str, Any], console: Console) -> None:
         facts.add_row("parameters", "none")
     for number, told in enumerate(row["discloses"] or ["nothing of single clients"]):
         facts.add_row("" if number else "discloses", Text(told))
-    facts.add_row("secure agg.", Text(row["secure_aggregation"]))
+    facts.add_row("secure agg.", Text(_in_words(row)))
     facts.add_row("privacy", Text(row["privacy"]))
     facts.add_row("paper", Text(row["paper"]))
     console.print(facts)
     print(f"\n{reflowed(row['text'], console.width)}\n")
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    """What secure aggregation would hide, as `advise` says it."""
+    told = str(row["secure_aggregation"])
+    said = secure(SchemeFacts(row["name"], row["name"], "", secure_aggregation=told))
+    return f"{told.partition(':')[0]}: {said}"
 
 
 def reflowed(text: str, width: int) -> str:
