@@ -16,9 +16,12 @@ import pytest
 import fedcohort
 from fedcohort import Federation, Selector
 from fedcohort.adapters.fedlab import FedLabCarrier
+from fedcohort.adapters.loop import flat
+from fedcohort.adapters.nvflare import FlareCarrier
 from fedcohort.core.conversation import LOSS
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.errors import BadInput, FedcohortWarning, TooFewClients
 from fedcohort.ledger import Ledger
+from fedcohort.server.gate import Fault, Gate
 
 N, ROUNDS, SEED = 6, 5, 4
 X = np.linspace(-1.0, 2.0, N)
@@ -500,7 +503,7 @@ def test_an_update_that_is_not_usable_counts_as_not_sent(fedlab, request) -> Non
     clients = handler.sample_clients()
     for client in clients[:-1]:
         handler.load([tensor([float(client == 0)])])
-    with pytest.warns(FedcohortWarning, match="The update of client 5.*counts as not sent"):
+    with pytest.warns(FedcohortWarning, match="count as not sent.* of 5: not_finite"):
         handler.load([tensor([np.nan])])
     weights = SIZES / SIZES.sum()
     np.testing.assert_allclose(handler.model_parameters.detach().numpy(), weights[0], rtol=1e-6)
@@ -513,3 +516,133 @@ def test_flare_asks_nobody_where_nobody_was_drawn(nvflare) -> None:
     selector = Selector("poisson:m=1", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
     controller = cohort_fedavg(selector, num_rounds=1, model={"w": np.zeros(1)})
     controller.send_model(task_name="train", targets=[], data=None, callback=print)
+
+
+# -- sites that send something else ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ({"answer": [[1], [1, 2]]}, Fault.UNREADABLE),
+        ({"answer": np.zeros(5)}, Fault.WRONG_SHAPE),
+        ({"answer": "high"}, Fault.WRONG_TYPE),
+        ({"answer": np.nan}, Fault.NOT_FINITE),
+        ({"answer": 1e300}, Fault.OUT_OF_RANGE),
+        ({"gain": 1.0}, Fault.UNREADABLE),
+        ([1, 2], Fault.UNREADABLE),
+        (None, Fault.UNREADABLE),
+    ],
+)
+def test_a_site_that_answers_something_else_ends_no_selection(answer, fault) -> None:
+    """The first row set the shape, and whatever numpy said of it ended the run."""
+    replies = [SimpleNamespace(meta={"client_name": SITES[0]}, params=answer)]
+    replies += [
+        SimpleNamespace(meta={"client_name": name}, params={"answer": np.array(1.0 + i)})
+        for i, name in enumerate(SITES[1:])
+    ]
+    strange = SimpleNamespace(meta=None, params={"answer": np.array(9.0)})
+    selector = Selector("pow-d:m=2,d=6", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+    carrier = FlareCarrier(selector)
+    carrier.controller = SimpleNamespace(asked=lambda *question: [*replies, strange])
+    with pytest.warns(FedcohortWarning) as said:
+        cohort = selector.select(None, carrier)
+    assert cohort.clients.tolist() == [4, 5]
+    assert carrier.gate.by_client == {(SITES[0], fault): 1}
+    assert carrier.gate.counts[Fault.NOT_ASKED] == 1
+    quoted = f"of 'site-0': {fault.name.lower()}: "
+    assert any(quoted in str(each.message) for each in said)
+
+
+def test_where_no_site_answers_well_the_last_one_is_quoted() -> None:
+    reply = SimpleNamespace(meta={"client_name": SITES[2]}, params={"answer": "high"})
+    selector = Selector("pow-d:m=2,d=6", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+    carrier = FlareCarrier(selector)
+    carrier.controller = SimpleNamespace(asked=lambda *question: [reply])
+    with (
+        pytest.warns(FedcohortWarning, match="wrong_type"),
+        pytest.raises(TooFewClients, match=r"Nobody answered .* of 'site-2': wrong_type"),
+    ):
+        selector.select(None, carrier)
+
+
+@pytest.mark.parametrize(
+    ("params", "fault"),
+    [
+        (None, Fault.UNREADABLE),
+        ([1.0], Fault.UNREADABLE),
+        ({"w": np.zeros(3)}, Fault.WRONG_KEYS),
+        ({"w": np.zeros(1), "b": np.zeros(2)}, Fault.WRONG_SHAPE),  # one number fits any shape
+        ({"w": np.zeros(3), "b": ["a", "b"]}, Fault.WRONG_TYPE),
+        ({"w": np.zeros(3), "b": [[1.0], [1.0, 2.0]]}, Fault.UNREADABLE),
+        ({"w": np.full(3, 1e300), "b": np.zeros(2)}, Fault.OUT_OF_RANGE),
+        ({"w": np.zeros(3), "b": np.array([np.inf, 0.0])}, Fault.NOT_FINITE),
+    ],
+)
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("dropouts", ["none", "redraw"])
+def test_a_site_that_trains_something_else_counts_as_silent(
+    nvflare, params, fault, full: bool, dropouts: str
+) -> None:
+    if REAL["nvflare"]:
+        pytest.skip("the real one accepts only what it has made itself")
+    from fedcohort.adapters.nvflare import cohort_fedavg
+
+    kind = nvflare.ParamsType.FULL if full else nvflare.ParamsType.DIFF
+
+    def final(lies: bool) -> tuple[np.ndarray, Gate]:
+        def replies(targets):
+            good = {"w": np.ones(3), "b": np.ones(2)}
+            for name in [*targets, "nobody-knows-me"] if lies else targets:
+                sent = params if name == SITES[5] else good
+                if lies or name != SITES[5]:
+                    meta = {"client_name": name}
+                    yield nvflare.FLModel(params=sent, params_type=kind, meta=meta)
+
+        def send_model(task_name, targets, data, callback) -> None:
+            for reply in replies(targets):
+                callback(reply)
+
+        def again(task_name, data, targets, timeout):
+            return list(replies(targets))
+
+        selector = Selector("pivotal:m=3", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
+        model = {"w": np.zeros(3), "b": np.zeros(2)}
+        made = cohort_fedavg(selector, num_rounds=ROUNDS, model=model, dropouts=dropouts)
+        made.send_model, made.send_model_and_wait = send_model, again
+        quieted(made)
+        made.run()
+        return flat(made.final.params.values()), made.gate
+
+    with pytest.warns(FedcohortWarning, match="count as not sent"):
+        theta, gate = final(lies=True)
+    expected, _ = final(lies=False)
+    np.testing.assert_array_equal(theta, expected)
+    assert gate.by_client[SITES[5], fault] > 0
+    assert {who for who, _ in gate.by_client} == {SITES[5]}
+    assert gate.counts[Fault.NOT_ASKED] > 0
+
+
+@pytest.mark.parametrize(
+    ("upload", "fault"),
+    [
+        (["text"], Fault.WRONG_TYPE),
+        (None, Fault.UNREADABLE),
+        ([], Fault.UNREADABLE),
+        ([np.zeros(3)], Fault.WRONG_SHAPE),
+        ([np.array([1e300])], Fault.OUT_OF_RANGE),
+        ([np.array([1j])], Fault.WRONG_TYPE),
+    ],
+)
+def test_an_upload_that_is_something_else_counts_as_not_sent(
+    upload, fault, fedlab, request
+) -> None:
+    _, tensor = fedlab
+    selector = Selector("full", Federation.from_sizes(SIZES), seed=0)
+    handler = built("fedlab", selector, request)
+    for client in handler.sample_clients()[:-1]:
+        handler.load([tensor([float(client == 0)])])
+    with pytest.warns(FedcohortWarning, match=f"count as not sent.* of 5: {fault.name.lower()}"):
+        handler.load(upload)
+    weights = SIZES / SIZES.sum()
+    np.testing.assert_allclose(handler.model_parameters.detach().numpy(), weights[0], rtol=1e-6)

@@ -10,8 +10,9 @@ import pytest
 
 from fedcohort import Federation, Selector
 from fedcohort.adapters.loop import Loop
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
 from fedcohort.core.types import Floats
+from fedcohort.server.gate import Fault
 
 N, D, ROUNDS = 8, 3, 12
 OPTIONS: dict[str, Any] = {
@@ -104,3 +105,45 @@ def test_a_selector_of_no_loop_is_saved_as_before(tmp_path: Path) -> None:
     found.observe()
     assert found.round == 2
     OwnLoop(found, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("sent", "fault"),
+    [
+        (np.array(["a", "b", "c"]), Fault.WRONG_TYPE),
+        ([[1.0], [1.0, 2.0]], Fault.UNREADABLE),
+        (None, Fault.WRONG_TYPE),
+        (np.full(D, 1e300), Fault.OUT_OF_RANGE),
+        (np.full(D, 2e6), Fault.OUT_OF_RANGE),
+        (np.full(D, 1j), Fault.WRONG_TYPE),
+        (np.zeros(D + 1), Fault.WRONG_SHAPE),
+        (np.full(D, np.nan), Fault.NOT_FINITE),
+    ],
+)
+def test_one_client_that_sends_something_else_ends_no_round(sent: Any, fault: Fault) -> None:
+    loop = OwnLoop(selector("full"))
+    loop.invite(dimension=D)
+    with pytest.warns(FedcohortWarning, match=f"count as not sent.* of 2: {fault.name.lower()}"):
+        after = loop.step(np.zeros(D), {i: sent if i == 2 else np.ones(D) for i in range(N)})
+    weights = np.arange(1, N + 1) / (N * (N + 1) / 2)
+    np.testing.assert_allclose(after, np.full(D, 1 - weights[2]))
+    assert loop.gate.by_client == {(2, fault): 1}
+    assert loop.selector.round == 1
+
+
+def test_what_is_believed_of_a_change_is_a_setting() -> None:
+    loop = OwnLoop(selector("full"), largest=1e7)
+    loop.invite(dimension=D)
+    assert loop.step(np.zeros(D), {i: np.full(D, 2e6) for i in range(N)})[0] == pytest.approx(2e6)
+    with pytest.raises(BadParameter, match="The 'largest' parameter of own must be a number above"):
+        OwnLoop(selector("full"), largest=0)
+
+
+def test_who_was_not_invited_is_not_heard() -> None:
+    loop = OwnLoop(selector("clustered-size:m=3"))
+    chosen = loop.invite(dimension=D).clients.tolist()
+    other = next(i for i in range(N) if i not in chosen)
+    came = {i: np.ones(D) for i in (*chosen, other)}
+    with pytest.warns(FedcohortWarning, match="'not_asked': 1"):
+        after = loop.step(np.zeros(D), came)
+    np.testing.assert_allclose(after, np.ones(D))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from fedcohort.adapters.loop import Loop, flat
+from fedcohort.adapters.loop import Loop, changed, flat, numbers
 from fedcohort.core.errors import BadInput
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, Optimiser
@@ -31,22 +31,26 @@ def cohort_handler(
     eta_g: float = 1.0,
     optimiser: Optimiser | str | None = None,
     aggregator: Aggregator | str | None = None,
+    largest: float = 1e6,
     **options: Any,
 ) -> Any:
     """A server handler for FedLab's pipelines: the rounds of a selector.
 
     FedLab cannot play a round without clients: one with an empty cohort (Poisson sampling) is
-    played before the next cohort is sampled, and does not count as a round of FedLab. ``options``
-    are those of `SyncServerHandler`.
+    played before the next cohort is sampled, and does not count as a round of FedLab.
+    ``largest`` is the largest change of a single parameter that is believed; ``options`` are
+    those of `SyncServerHandler`.
     """
     from fedlab.contrib.algorithm.basic_server import SyncServerHandler
     from fedlab.utils import SerializationTool
 
     if list(selector.federation.ids) != list(range(len(selector.federation))):
         raise BadInput("FedLab numbers its clients: leave out the ids of the federation.")
-    carrier = FedLabCarrier(selector, eta_g, optimiser, aggregator)
+    carrier = FedLabCarrier(selector, eta_g, optimiser, aggregator, largest=largest)
 
     class CohortHandler(SyncServerHandler):  # type: ignore[misc]
+        gate = carrier.gate  # what was rejected, and why
+
         @property
         def num_clients_per_round(self) -> int:
             return 0 if selector.pending is None else len(selector.pending)
@@ -61,8 +65,10 @@ def cohort_handler(
         def global_update(self, buffer: list[Any]) -> None:
             old, clients = self.model_parameters, carrier.invite().clients.tolist()
             theta = flat([old])
-            sent = zip(clients, buffer, strict=True)
-            new = carrier.step(theta, {client: flat(up[:1]) - theta for client, up in sent})
+            sent = zip(map(str, clients), buffer, strict=True)
+            model = {"model": theta.shape}
+            carrier.came(sent, model, lambda up: {"model": changed(numbers(up[0]).ravel(), theta)})
+            new = carrier.finish(theta)
             SerializationTool.deserialize_model(self._model, old.new_tensor(new))
 
     handler = CohortHandler(model, global_round, sample_ratio=1.0, **options)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Ask, put
-from fedcohort.core.errors import BadInput, FedcohortWarning
-from fedcohort.core.types import Array, Floats
+from fedcohort.core.conversation import UPDATE, Ask, put
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort.core.parameters import is_real
+from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
+from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
 from fedcohort.server.rounds import FLOAT_BYTES
 
 BLOCK_BYTES = 2**28
 """Answers are folded in blocks of this size."""
+Read = Callable[[Any], Mapping[str, Any]]
+"""How the arrays of a report are found in it; whatever goes wrong there is its sender's fault."""
 
 
 class Loop(Carrier):
@@ -40,6 +45,8 @@ class Loop(Carrier):
         What the server does with the answers, from `fedcohort.server`, or its name.
     quorum
         The share of the draws that must be answered; below it the round is void.
+    largest
+        The largest change of a single parameter that is believed.
     """
 
     payloads: ClassVar[bool] = False
@@ -53,7 +60,10 @@ class Loop(Carrier):
         aggregator: Aggregator | str | None = None,
         dropouts: DropOutRule | str = "none",
         quorum: float = 0.0,
+        largest: float = 1e6,
     ) -> None:
+        if not (is_real(largest) and largest > 0):
+            raise BadParameter("largest", self.name, "a number above 0", largest)
         selector.equip(
             type(self),
             optimiser=_optimiser(eta_g, optimiser),
@@ -61,13 +71,16 @@ class Loop(Carrier):
             dropouts=dropout_rule(dropouts),
             quorum=quorum,
         )
-        self.selector = selector
+        self.selector, self.largest, self.gate = selector, float(largest), Gate()
+        self.sizes: dict[str, int] = {}  # of the model, once it is known
         self.updates: dict[int, Array] = {}  # what came back in this round, by client
 
     def invite(self, available: ArrayLike | None = None, dimension: int = 0) -> Cohort:
         """The cohort of the round, chosen when it is first wanted."""
         ledger = self.selector.ledger
         ledger.model_bytes = ledger.model_bytes or FLOAT_BYTES * dimension
+        if dimension:
+            self.sizes = {"parameters": dimension}
         cohort = self.selector.pending
         if cohort is None:
             cohort = self.selector.select(available, self)
@@ -78,26 +91,71 @@ class Loop(Carrier):
             )
         return cohort
 
-    def step(self, theta: Floats, updates: Mapping[int, Array]) -> Floats:
+    def step(self, theta: Floats, updates: Mapping[int, Any]) -> Floats:
         """The next model, from the updates (d,) of clients; one that is not usable is none."""
-        self.updates = {}
-        self.came(updates, len(theta))
-        after, _ = self.selector.play(self, theta)
-        self.updates = {}
+        ids = self.selector.federation.ids
+        named = ((str(ids[client]), update) for client, update in updates.items())
+        self.came(named, {UPDATE.name: theta.shape}, lambda update: {UPDATE.name: update})
+        return self.finish(theta)
+
+    def came(
+        self,
+        reports: Iterable[tuple[str, Any]],
+        shapes: Mapping[str, tuple[int, ...]],
+        read: Read,
+        clients: Ints | None = None,
+    ) -> None:
+        """Keep what clients sent, each under its name, as far as it may be used.
+
+        ``read`` gives the changes of the arrays of the model, which have these ``shapes``;
+        ``clients`` were invited, the cohort by default.
+        """
+        cohort = self.selector.pending or Cohort.empty()
+        invited = cohort.clients if clients is None else clients
+        form = Form(shapes, -self.largest, self.largest)
+        for client, arrays in self.admitted(reports, invited, form, read).items():
+            self.updates.setdefault(client, flat(arrays[name] for name in shapes))
+        self.tell()
+
+    def finish(self, theta: Floats) -> Floats:
+        """The next model, from what came."""
+        try:
+            after, _ = self.selector.play(self, theta)
+        finally:
+            self.updates = {}
         return after
 
-    def came(self, updates: Mapping[int, Array], dimension: int) -> None:
-        """Keep what clients sent; of two answers of a client the first counts."""
-        for client, update in updates.items():
-            if update.shape == (dimension,) and np.isfinite(update).all():
-                self.updates.setdefault(client, update)
-            else:
-                warnings.warn(
-                    f"The update of client {self.selector.federation.ids[client]!r} has another "
-                    "size than the model or is not finite: it counts as not sent.",
-                    FedcohortWarning,
-                    stacklevel=3,
-                )
+    def admitted(
+        self, reports: Iterable[tuple[str, Any]], clients: Ints, form: Form, read: Read
+    ) -> dict[int, Mapping[str, Array]]:
+        """What the gate lets through of the reports of some clients, by client.
+
+        Of two reports of a client the first good one counts.
+        """
+        round, ids, gate = str(self.selector.round), self.selector.federation.ids, self.gate
+        tickets = {
+            str(ids[client]): Ticket(client, name=ids[client]) for client in clients.tolist()
+        }
+        gate.open(round, tickets, form)
+        out: dict[int, Mapping[str, Array]] = {}
+        for name, report in reports:
+            if gate.check(Report(name, None, round, 0)) is None:
+                arrays = gate.read(name, partial(_arrays, read, report))
+                if arrays is not None:
+                    out[gate.client(name)] = arrays
+        gate.close()
+        return out
+
+    def tell(self) -> None:
+        """Warn of reports that were rejected; that nothing came is for the drop-out rule."""
+        faults = self.gate.news()
+        faults.pop(Fault.MISSING.name.lower(), None)
+        if faults:
+            warnings.warn(
+                f"Reports were rejected, and count as not sent: {faults}.{self.gate.quote()}",
+                FedcohortWarning,
+                stacklevel=3,
+            )
 
     def ask(self, ask: Ask) -> Array | Answers:
         """By the function that the selector was given."""
@@ -127,9 +185,20 @@ def _optimiser(eta_g: float, which: Optimiser | str | None) -> Optimiser:
     return optimiser(which)
 
 
+def changed(sent: Any, old: Any) -> Array:
+    """By how much an array changed; what cannot be subtracted stays, and the gate rejects it."""
+    sent, old = numbers(sent), numbers(old)
+    alike = sent.shape == old.shape and sent.dtype.kind in "iuf"
+    return sent.astype(np.float64) - old if alike else sent
+
+
+def _arrays(read: Read, report: Any) -> dict[str, Array]:
+    return {name: numbers(array) for name, array in read(report).items()}
+
+
 def flat(arrays: Iterable[Any]) -> Floats:
     """(d,) the parameters of a model, one after another."""
-    parts = [_numbers(array).astype(np.float64).ravel() for array in arrays]
+    parts = [numbers(array).astype(np.float64).ravel() for array in arrays]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -137,7 +206,7 @@ def shaped(theta: Floats, like: Mapping[str, Any]) -> dict[str, Any]:
     """A model (d,) as named arrays or tensors, in the shapes and types of others."""
     out, start = {}, 0
     for name, old in like.items():
-        shape, dtype = np.shape(old), _numbers(old).dtype
+        shape, dtype = np.shape(old), numbers(old).dtype
         stop = start + int(np.prod(shape))
         part = theta[start:stop].reshape(shape)
         part = (np.rint(part) if dtype.kind in "iu" else part).astype(dtype)
@@ -146,6 +215,6 @@ def shaped(theta: Floats, like: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _numbers(array: Any) -> Array:
+def numbers(array: Any) -> Array:
     """An array or a tensor, wherever it is, as an array."""
     return np.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)

@@ -8,18 +8,19 @@ once and weighs twice; who does not answer counts as unchanged, unless ``dropout
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.adapters.loop import Loop, flat, shaped
+from fedcohort.adapters.loop import Loop, changed, flat, shaped
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import TooFewClients
-from fedcohort.core.types import Array, Ints
+from fedcohort.core.types import Ints
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.carrier import Answers, Arrived, Train
+from fedcohort.server.carrier import Answers, Arrived, Train, stacked
+from fedcohort.server.gate import Form
 
 QUESTION = "fedcohort"
 """The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``.
@@ -42,22 +43,31 @@ class FlareCarrier(Loop):
         """One task to everybody who is asked; no answer is a row of NaN."""
         names, signal = self.sites(ask.clients), ask.signal
         replies = self.controller.asked({"signal": signal.name, **ask.settings}, names, signal)
-        told = {reply.meta["client_name"]: (reply.params or {}).get("answer") for reply in replies}
-        rows = {name: np.asarray(told[name]) for name in names if told.get(name) is not None}
+        form = Form.of(signal, {**self.sizes, **ask.settings})
+        found = self.admitted(
+            named(replies), ask.clients, form, lambda reply: {signal.name: reply.params["answer"]}
+        )
+        rows = self.gate.alike({client: told[signal.name] for client, told in found.items()})
+        self.tell()
         if not rows:
-            raise TooFewClients(f"Nobody answered the question for '{signal.name}'.")
-        shape = next(iter(rows.values())).shape
-        nothing = np.full(shape, np.nan)
-        fine = {name: row for name, row in rows.items() if row.shape == shape}
-        stacked = np.asarray([fine.get(name, nothing) for name in names])
+            raise TooFewClients(
+                f"Nobody answered the question for '{signal.name}'.{self.gate.quote()}"
+            )
         models = len(names) if signal.needs_model else 0
-        return Answers(stacked, ask.clients, len(fine), models)
+        return Answers(stacked(rows, ask.clients), ask.clients, len(rows), models)
 
     def train(self, train: Train) -> Arrived:
         """FLARE's own loop has invited the cohort; those who stand in are invited here."""
         if train.replacing:
-            self.controller.trained_again(self.sites(train.clients))
+            self.controller.trained_again(train.clients)
         return super().train(train)
+
+
+def named(replies: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Replies with the names of their sites, "" where FLARE does not tell it."""
+    for reply in replies:
+        meta = reply.meta if isinstance(reply.meta, Mapping) else {}
+        yield str(meta.get("client_name", "")), reply
 
 
 def cohort_fedavg(
@@ -68,35 +78,37 @@ def cohort_fedavg(
     aggregator: Aggregator | str | None = None,
     dropouts: DropOutRule | str = "none",
     quorum: float = 0.0,
+    largest: float = 1e6,
     timeout: int = 0,
     **options: Any,
 ) -> Any:
     """A controller: FLARE's FedAvg with the rounds of a selector.
 
-    ``timeout`` is for questions and for replacements, in seconds (0: no limit); ``options`` are
-    those of FLARE's FedAvg (``num_rounds``, ``model``, ...).
+    ``largest`` is the largest change of a single parameter that is believed. ``timeout`` is for
+    questions and for replacements, in seconds (0: no limit); ``options`` are those of FLARE's
+    FedAvg (``num_rounds``, ``model``, ...).
     """
     from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
     from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
     from nvflare.app_common.workflows.fedavg import FedAvg
 
-    carrier = FlareCarrier(selector, eta_g, optimiser, aggregator, dropouts, quorum)
+    carrier = FlareCarrier(selector, eta_g, optimiser, aggregator, dropouts, quorum, largest)
 
     class Kept(ModelAggregator):  # type: ignore[misc]
-        """Keeps the answers by name; they are folded in the order of the clients."""
+        """Keeps the answers; they are folded in the order of the clients."""
 
         def reset_stats(self) -> None:
-            self.answers: dict[str, Any] = {}
+            self.answers: list[Any] = []
 
         def accept_model(self, model: Any) -> None:
-            name = (model.meta or {}).get("client_name", "")
-            self.answers.setdefault(name, model)  # of two answers the first counts
+            self.answers.append(model)
 
         def aggregate_model(self) -> Any:
             return FLModel(params={"_": np.zeros(1)}, params_type=ParamsType.DIFF)
 
     class CohortFedAvg(FedAvg):  # type: ignore[misc]
         now: Any = None  # the model of this round, once it is known
+        gate = carrier.gate  # what was rejected, and why
 
         def load_model(self) -> Any:
             self.now = super().load_model()
@@ -123,10 +135,8 @@ def cohort_fedavg(
             question = FLModel(params=params, params_type=ParamsType.FULL, meta=dict(meta))
             return self._exchanged(QUESTION, question, names)
 
-        def trained_again(self, names: list[str]) -> None:
-            for answer in self._exchanged("train", self.now, names):
-                self.aggregator.accept_model(answer)
-            carrier.came(self._updates(), len(flat(self.now.params.values())))
+        def trained_again(self, clients: Ints) -> None:
+            self._came(self._exchanged("train", self.now, carrier.sites(clients)), clients)
 
         def _exchanged(self, task: str, data: Any, names: list[str]) -> list[Any]:
             replies: list[Any] = self.send_model_and_wait(
@@ -134,22 +144,23 @@ def cohort_fedavg(
             )
             return replies
 
-        def _updates(self) -> dict[int, Array]:
-            """What every client that sent something has changed, (d,) each."""
-            position = {str(name): i for i, name in enumerate(selector.federation.ids)}
-            heard = self.aggregator.answers.items()
-            return {position[name]: self._change(answer) for name, answer in heard}
+        def _came(self, answers: list[Any], clients: Ints | None = None) -> None:
+            shapes = {name: np.shape(array) for name, array in self.now.params.items()}
+            carrier.came(named(answers), shapes, self._change, clients)
 
-        def _change(self, answer: Any) -> Array:
-            if set(answer.params) != set(self.now.params):
-                return np.empty(0)  # of another size than the model
-            sent = flat(answer.params[name] for name in self.now.params)
-            full = answer.params_type == ParamsType.FULL
-            return sent - flat(self.now.params.values()) if full else sent
+        def _change(self, answer: Any) -> dict[str, Any]:
+            """What a site has changed; it may send the difference, or the new parameters."""
+            sent, now = dict(answer.params), self.now.params
+            if answer.params_type != ParamsType.FULL:
+                return sent
+            return {
+                name: changed(sent[name], now[name]) if name in now else sent[name] for name in sent
+            }
 
         def update_model(self, model: Any, aggr_result: Any) -> Any:
             self.now = model
-            theta = carrier.step(flat(model.params.values()), self._updates())
+            self._came(self.aggregator.answers)
+            theta = carrier.finish(flat(model.params.values()))
             new = FLModel(params=shaped(theta, model.params), params_type=ParamsType.FULL)
             new.meta = aggr_result.meta
             self.now = super().update_model(model, new)

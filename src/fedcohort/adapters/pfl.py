@@ -51,7 +51,7 @@ class PflCarrier(Loop):
         """(d,) by how much the model moves; ``total`` is zero where nobody was chosen."""
         self.invite(dimension=len(total))
         self.total = total
-        return self.step(np.zeros(len(total)), {})
+        return self.finish(np.zeros(len(total)))
 
 
 def cohort_parts(

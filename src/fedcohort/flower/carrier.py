@@ -13,11 +13,10 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedcohort.algorithms import Algorithm, LocalSgd
-from fedcohort.core.client import Signal
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import TooFewClients
-from fedcohort.core.latest import LARGEST, fits
+from fedcohort.core.latest import LARGEST
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import logbook, wire
 from fedcohort.flower.arrivals import Arrivals, answered
@@ -26,7 +25,17 @@ from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
 from fedcohort.ledger import TRAINING
 from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
+from fedcohort.server.carrier import (
+    Answers,
+    Arrived,
+    Block,
+    Carrier,
+    Fold,
+    Sum,
+    Train,
+    blocks,
+    stacked,
+)
 from fedcohort.server.gate import SPARE, Fault, Form, expected
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.server.state import Selection
@@ -77,7 +86,7 @@ class FlowerCarrier(Carrier):
         self.largest, self.per_draw = largest, per_draw
         sizes = {"parameters": session.layout.dimension}
         self.listens = {
-            signal.name: _form(signal, sizes)
+            signal.name: Form.of(signal, sizes)
             for signal in session.setup.scheme.listens
             if signal != UPDATE
         }
@@ -126,7 +135,7 @@ class FlowerCarrier(Carrier):
             raise TooFewClients(self._nobody(ask))
         out = np.concatenate(sent) if sent else ask.clients[:0]
         models, self._models = self._models, 0
-        return Answers(_stacked(rows, ask.clients), out, len(rows) - known, models)
+        return Answers(stacked(rows, ask.clients), out, len(rows) - known, models)
 
     def _nobody(self, ask: Ask) -> str:
         gate, scheme = self.session.gate, self.session.setup.scheme
@@ -144,10 +153,8 @@ class FlowerCarrier(Carrier):
         letters = self._letters(clients, config, wire.QUERY, model=signal.needs_model)
         replies = self._send(letters, session.limits.query)
         sizes = {"parameters": session.layout.dimension, **ask.settings}
-        form = _form(signal, sizes, limit=8 * session.layout.dimension + SPARE)
-        heard = received(
-            session.gate, letters, replies, session.round_name, form, [wire.ANSWER], _huge
-        )
+        form = Form.of(signal, sizes, limit=8 * session.layout.dimension + SPARE)
+        heard = received(session.gate, letters, replies, session.round_name, form, [wire.ANSWER])
         self._timed(signal.name, letters, heard, replies)
         if signal.needs_model:
             name = session.model_name
@@ -400,25 +407,3 @@ def word_of(algorithm: Algorithm) -> str:
 def _keeps(report: Admitted, model: str) -> bool:
     """Whether a client says that it has kept the model of its question."""
     return wire.config_of(report.message).get(wire.MODEL) == model
-
-
-def _form(signal: Signal, sizes: Mapping[str, Any], limit: int = SPARE) -> Form:
-    """What an answer must be: as the signal declares it, and nothing huge."""
-    lowest, highest = max(signal.lowest, -LARGEST), min(signal.highest, LARGEST)
-    return Form({signal.name: signal.row_shape(sizes)}, lowest, highest, limit, signal.whole)
-
-
-def _huge(report: Admitted) -> tuple[Fault, str] | None:
-    """What is wrong with an answer that schemes could not add up."""
-    if all(fits(row[None]).all() for row in report.arrays.values()):
-        return None
-    return Fault.OUT_OF_RANGE, f"the numbers add up to more than {LARGEST:g}"
-
-
-def _stacked(rows: dict[int, Array], clients: Ints) -> Array:
-    """One row per client, NaN for those that did not answer; in the type of the answers."""
-    if len(rows) == len(clients):
-        return np.asarray([rows[client] for client in clients.tolist()])
-    shape = next(iter(rows.values())).shape
-    nothing = np.full(shape, np.nan)
-    return np.asarray([rows.get(client, nothing) for client in clients.tolist()], dtype=np.float64)

@@ -11,6 +11,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
+import numpy as np
+
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.errors import BadInput
@@ -222,6 +224,15 @@ def carry(
                 reply = carrier.train(wanted)
             else:
                 reply = carrier.answers(wanted)
+
+
+def stacked(rows: Mapping[int, Array], clients: Ints) -> Array:
+    """One row per client, NaN for those that did not answer; in the type of the answers."""
+    if len(rows) == len(clients):
+        return np.asarray([rows[client] for client in clients.tolist()])
+    shape = next(iter(rows.values())).shape
+    nothing = np.full(shape, np.nan)
+    return np.asarray([rows.get(client, nothing) for client in clients.tolist()], dtype=np.float64)
 
 
 def blocks(clients: Ints, row_bytes: int, most: int) -> Iterator[slice]:

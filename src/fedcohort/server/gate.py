@@ -12,9 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
+from fedcohort.core.client import Signal
+from fedcohort.core.latest import LARGEST, fits
 from fedcohort.core.types import Array, Ints
 
 KILOBYTE = 1024
@@ -60,6 +63,8 @@ class Form:
         What every number must lie between, and whether it must be whole.
     limit
         The most bytes a report may have.
+    adds_up
+        Whether the numbers of an array must add up to something that can be reckoned with.
     """
 
     shapes: Mapping[str, tuple[int, ...] | None]
@@ -67,6 +72,14 @@ class Form:
     highest: float = np.inf
     limit: int = SPARE
     whole: bool = False
+    adds_up: bool = False
+
+    @classmethod
+    def of(cls, signal: Signal, sizes: Mapping[str, Any], limit: int = SPARE) -> Form:
+        """What an answer must be: as the signal declares it, and nothing huge."""
+        lowest, highest = max(signal.lowest, -LARGEST), min(signal.highest, LARGEST)
+        shapes = {signal.name: signal.row_shape(sizes)}
+        return cls(shapes, lowest, highest, limit, signal.whole, adds_up=True)
 
     def fault(self, arrays: Mapping[str, Array]) -> Fault | None:
         """What is wrong with the arrays of a report; None if nothing."""
@@ -90,6 +103,8 @@ class Form:
                 return Fault.OUT_OF_RANGE, f"{name!r} must be in {allowed}"
             if self.whole and not np.array_equal(array, np.rint(array)):
                 return Fault.OUT_OF_RANGE, f"{name!r} must be whole numbers"
+            if self.adds_up and not fits(array[None]).all():
+                return Fault.OUT_OF_RANGE, f"the numbers add up to more than {LARGEST:g}"
         return None
 
 
@@ -196,6 +211,20 @@ class Gate:
             return self.reject(ticket, *wrong)
         self._admitted.add(ticket)
         return None
+
+    def read(
+        self, ticket: str, reader: Callable[[], Mapping[str, Array]]
+    ) -> Mapping[str, Array] | None:
+        """The arrays of a report that may be used; None where they may not.
+
+        Whatever goes wrong in reading is the fault of the sender.
+        """
+        try:
+            arrays = reader()
+            return arrays if self.content(ticket, arrays) is None else None
+        except Exception as error:
+            self.reject(ticket, Fault.UNREADABLE, repr(error))
+            return None
 
     def failed(self, ticket: str, said: str) -> Fault:
         """A client sent an error instead of a report, in its own words."""
