@@ -18,7 +18,7 @@ from flwr.app import Message, RecordDict
 from fedcohort import flower
 from fedcohort.flower import wire
 from helpers import parity
-from helpers.flower_play import WORK, Counting, Hostile, N, app, play
+from helpers.flower_play import QUICK, WORK, Counting, Hostile, N, app, play
 
 BITS = "size-cap+rate-cap+losses:report=bit+explore:share=0.3+clip:times=1.5"
 
@@ -89,3 +89,64 @@ def test_bits_are_all_that_is_disclosed() -> None:
     told = {each.what for each in strategy.disclosures()}
     assert "loss_bit" in told
     assert "loss" not in told
+
+
+class NewNames(flower.InProcessGrid):
+    """The last client reports the highest loss; when it has trained, it comes as another node."""
+
+    now, trained = N - 1, 0
+
+    def get_node_ids(self) -> Any:
+        nodes = super().get_node_ids()
+        return {n for n in nodes if self.partition[n] < N - 1 or self.partition[n] == self.now}
+
+    def deliver(self, message: Message) -> Message | None:
+        reply = super().deliver(message)
+        if self.partition[message.metadata.dst_node_id] < N - 1:
+            return reply
+        if wire.config_of(message).get(wire.SIGNAL) == "loss" and reply is not None:
+            reply.content[wire.ANSWER] = wire.to_record({"loss": np.array(1e6)})
+        if message.metadata.message_type == wire.TRAIN:
+            self.trained, self.now = self.trained + 1, self.now + 1
+        return reply
+
+
+@pytest.mark.parametrize(("hardened", "most"), [(None, 30), (True, 13)])
+def test_another_key_after_every_round_gains_nothing(hardened: Any, most: int) -> None:
+    rounds = 30
+    problem = Quadratic(np.eye(N), sizes=[10] * N)
+
+    def local(context: Any) -> Any:
+        number = context.node_config["partition-id"]
+        context.node_config["partition-id"] = min(number, N - 1)
+        try:
+            return flower.task_client(problem, WORK)(context)
+        finally:
+            context.node_config["partition-id"] = number
+
+    grid = NewNames(flower.client_app(local), N + rounds)
+    strategy = flower.CohortStrategy(
+        f"pow-d:m=2,d={N}", clients=N, seed=3, limits=QUICK, hardened=hardened, timed=False
+    )
+    strategy.start(grid, flower.first_model(problem, 3), num_rounds=rounds)
+    assert grid.trained <= most
+    assert grid.trained == rounds or hardened
+
+
+@pytest.mark.parametrize(
+    ("options", "warns"),
+    [
+        ({"hardened": True}, True),
+        ({"hardened": "rate-cap"}, True),
+        ({"hardened": "clip"}, False),
+        ({"hardened": True, "newcomers": False}, False),
+        ({}, False),
+    ],
+)
+def test_that_accounts_can_be_left_behind_is_said_before_the_run(
+    options: Any, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(Counting(app(), N), "full", rounds=1, **options)
+    assert ('Set identity="name"' in caplog.text) == warns
+    flower.CohortStrategy("md", clients=3, hardened=True, identity="name").summary()
+    assert caplog.text.count('Set identity="name"') == warns

@@ -549,7 +549,7 @@ def test_a_state_reads_back_with_what_guards_remember(tmp_path: Any) -> None:
     np.testing.assert_array_equal(run.state.theta, other.state.theta)
 
 
-def test_newcomers_owe_nothing_and_others_keep_what_they_owe() -> None:
+def test_newcomers_owe_a_place_and_others_keep_what_they_owe() -> None:
     setup = Setup(scheme("md:m=2"), 0, guards=HARDENED)
     state = State.first(setup, Federation.from_sizes({"b": 1, "c": 1, "d": 1}), np.empty(0))
     state = replace(state, guards=tuple(_owing(each) for each in state.guards))
@@ -557,11 +557,33 @@ def test_newcomers_owe_nothing_and_others_keep_what_they_owe() -> None:
     state = carry(admit(setup, state, bigger, Ledger()), Boosting())
     assert state.federation.importance.max() <= 2 / 4
     debts = next(each for each in state.guards if isinstance(each, Debts))
-    assert debts.owed.tolist() == [0.0, 0.1, 0.2, 0.3]
+    assert debts.owed.tolist() == [1 / 2, 0.1, 0.2, 0.3]
+    forged = store.pack(debts, "")[1]
+    for entrance in (float("nan"), -1.0, 7):
+        with pytest.raises(BadInput, match="'entrance' is no share of a round"):
+            store.unpack(Debts, {"entrance": entrance}, forged, "", {"n": 4})
+    assert store.unpack(Debts, {}, forged, "", {"n": 4}).entrance == 0  # of an older file
+
+
+def test_another_name_after_every_place_gains_nothing() -> None:
+    """The client that is always chosen first comes back under another name when it has trained."""
+    n, rounds = 20, 60
+
+    def federation(name: int) -> Federation:
+        return Federation.from_sizes([1] * n, ids=[-name, *range(1, n)])
+
+    selector, places = Selector(Greedy(), federation(100), 0, hardened="rate-cap"), 0
+    for _ in range(rounds):
+        trains = 0 in selector.select().clients
+        selector.observe()
+        if trains:
+            places += 1
+            selector.update(federation(100 + places))
+    assert places <= (rounds + SAVED) * 1.75 / n * Greedy().m + 1  # it had a place in every round
 
 
 def _owing(known: Any) -> Any:
-    return Debts(np.array([0.1, 0.2, 0.3])) if isinstance(known, Debts) else known
+    return replace(known, owed=np.array([0.1, 0.2, 0.3])) if isinstance(known, Debts) else known
 
 
 def test_a_void_round_charges_nobody() -> None:

@@ -50,7 +50,7 @@ from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
-from fedcohort.server.guards import Hardened, guards
+from fedcohort.server.guards import Hardened, RateCap, guards
 from fedcohort.server.guards.size_cap import SizeCap
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
@@ -266,11 +266,23 @@ class CohortStrategy(Strategy):
         hardening = self.session.setup.hardening()
         if "hardened" in hardening:
             log.info("\t├──> hardened: %s", "+".join(hardening["hardened"]))
+        if self._accounts_are_loose:
+            log.warning(
+                "\t├──> rate-cap keeps an account for every key, and here clients choose their "
+                "keys: whoever comes again under another one has another account. Set "
+                'identity="name" (names of nodes, which they cannot choose) or newcomers=False'
+            )
         for claim in hardening.get("withdrawn", ()):
             log.info("\t├──> WITHDRAWN, a claim of %s: %s", self.scheme.name, claim)
         log.info("\t└──> the server learns, of each client:")
         for disclosure in self.disclosures():
             log.info("\t     %s", disclosure)
+
+    @property
+    def _accounts_are_loose(self) -> bool:
+        """Whether a client can leave what it owes behind."""
+        capped = any(isinstance(guard, RateCap) for guard in self.session.setup.guards)
+        return capped and self.session.newcomers and self.session.population.identity == "asked"
 
     def disclosures(self) -> list[Disclosure]:
         """What the server will learn of its clients, told before it happens."""

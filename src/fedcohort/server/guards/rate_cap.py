@@ -35,6 +35,10 @@ two look alike.
 Where a scheme is not unbiased accounts do not start alike, or all liars would come at once, every
 time: they are spread evenly over one cool-down, in random order.
 
+Who comes later has nothing saved and owes one place, 1/m: else a liar that takes another name
+whenever it has trained would owe nothing each time. An honest newcomer waits 1 / (m times fair_i)
+rounds, n / (1.75 m) by default, in which those who were there are chosen less than once each.
+
 Where fewer than m clients are left, those who owe least are let in, so that a round never
 fails by the cap; the bound then does not hold, as it cannot.
 """
@@ -47,6 +51,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort.core.depending import depending
+from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Flag, Real
 from fedcohort.core.scheme import Claim, Scheme
@@ -67,6 +72,13 @@ class Debts:
     """What every client owes, as a share of the influence of one round; below 0: has saved."""
 
     owed: Annotated[Floats, Shaped("n")]
+    entrance: float = 0.0
+    """What whoever comes later owes at first."""
+
+    def check_coherent(self) -> None:
+        """Refuse what no run has come to."""
+        if not 0 <= self.entrance <= 1:
+            raise BadInput("'entrance' is no share of a round")
 
 
 @dataclass(frozen=True)
@@ -98,14 +110,15 @@ class RateCap(Guard):
 
     def start(self, federation: Federation, scheme: Scheme[Any], rng: np.random.Generator) -> Debts:
         n, m, paid = len(federation), wanted(scheme), self.times * fair(federation)
-        saved = SAVED * paid
+        saved, entrance = SAVED * paid, 0.0 if m is None else 1.0 / m
         if m is None or Claim.UNBIASED in scheme.claims:
-            return Debts(-saved)
-        cool_down = np.maximum(0.0, 1.0 / m - paid)
-        return Debts(cool_down * permutation(rng, n) / n - saved)
+            return Debts(-saved, entrance)
+        cool_down = np.maximum(0.0, entrance - paid)
+        return Debts(cool_down * permutation(rng, n) / n - saved, entrance)
 
     def moved(self, state: Debts, came_from: Ints) -> Debts:
-        return Debts(np.where(came_from < 0, 0.0, state.owed[came_from]))
+        owed = np.where(came_from < 0, state.entrance, state.owed[came_from])
+        return replace(state, owed=owed)
 
     def barred(self, state: Debts, federation: Federation, m: int | None) -> Bools:
         owing = state.owed > NOTHING / len(federation)
@@ -121,7 +134,8 @@ class RateCap(Guard):
     def after(self, state: Debts, outcome: Outcome) -> Debts:
         paid = self.times * fair(outcome.federation)
         seen = outcome if self.step else replace(outcome, counted=None)
-        return Debts(np.maximum(-SAVED * paid, state.owed + charges(seen) - paid))
+        owed = np.maximum(-SAVED * paid, state.owed + charges(seen) - paid)
+        return replace(state, owed=owed)
 
 
 def fair(federation: Federation) -> Floats:
