@@ -16,7 +16,7 @@ from fedcohort.server import history
 from fedcohort.server.gate import Fault
 
 pytest.importorskip("flwr")
-from flwr.app import Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import (
     DifferentialPrivacyClientSideAdaptiveClipping,
@@ -373,6 +373,36 @@ def test_wrappers_for_differential_privacy_are_refused_with_what_to_use(wrap) ->
     says = rf"{type(wrapped).__name__} cannot be put around CohortStrategy.*LocalDpMod.*FedAvg"
     with pytest.raises(BadInput, match=says):
         wrapped.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 3), num_rounds=1)
+
+
+def test_a_wrapper_with_a_helper_is_refused_and_a_loop_of_ones_own_is_not() -> None:
+    def helped(strategy, *arguments):
+        return strategy.configure_train(*arguments)
+
+    class Wrapper(flower.CohortStrategy):
+        def configure_train(self, *arguments):
+            return helped(self.inner, *arguments)
+
+    def made(kind=flower.CohortStrategy):
+        return kind("full", clients=N, seed=3, limits=QUICK)
+
+    wrapper, arrays = made(Wrapper), flower.first_model(task(), 3)
+    wrapper.inner = made()
+    with pytest.raises(BadInput, match="Wrapper cannot be put around CohortStrategy"):
+        wrapper.start(flower.InProcessGrid(app(), N), arrays, num_rounds=1)
+    grid, strategy = flower.InProcessGrid(app(), N), made()
+    messages = helped(strategy, 1, arrays, ConfigRecord(), grid)
+    new, _ = strategy.aggregate_train(1, grid.send_and_receive(messages))
+    assert new is not None
+
+    class Before(flower.CohortStrategy):
+        """Runs another strategy to its end first."""
+
+        def configure_train(self, server_round, arrays, config, grid):
+            made().start(grid, arrays, num_rounds=1)
+            return super().configure_train(server_round, arrays, config, grid)
+
+    made(Before).start(flower.InProcessGrid(app(), N), arrays, num_rounds=1)
 
 
 def test_a_strategy_of_your_own_may_have_a_loop_of_its_own() -> None:

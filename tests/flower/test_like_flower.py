@@ -83,6 +83,24 @@ def test_a_scheme_that_hides_sizes_asks_nobody_unasked(caplog) -> None:
     assert len(who) == 2 * N
 
 
+@pytest.mark.parametrize(
+    ("scheme", "importance", "warns"),
+    [
+        ("fedsampling:K=40", "size", True),
+        ("fedsampling:K=40", "equal", False),
+        ("fedsampling:K=40,mechanism=exact", "size", False),  # it is said to know them
+        ("md", "size", False),
+    ],
+)
+def test_a_scheme_that_hides_sizes_warns_before_they_are_asked_for(
+    scheme, importance, warns, caplog
+) -> None:
+    flower.CohortStrategy(scheme, clients=N, importance=importance).summary()
+    said = "fedsampling hides how many samples a client has, but importance='size' asks"
+    assert (said in caplog.text) == warns
+    assert ("write importance='equal'" in caplog.text) == warns
+
+
 def test_a_share_evaluates_the_same_each_time_and_another_in_every_round() -> None:
     first, _ = evaluated(clients=N, evaluate=0.5)
     again, _ = evaluated(clients=N, fraction_evaluate=0.5)

@@ -187,9 +187,9 @@ def _optimiser(eta_g: float, which: Optimiser | str | None) -> Optimiser:
 
 def changed(sent: Any, old: Any) -> Array:
     """By how much an array changed; what cannot be subtracted stays, and the gate rejects it."""
-    sent, old = numbers(sent), numbers(old)
-    alike = sent.shape == old.shape and sent.dtype.kind in "iuf"
-    return sent.astype(np.float64) - old if alike else sent
+    new, before = numbers(sent), numbers(old)
+    alike = new.shape == before.shape and new.dtype.kind in "iuf"
+    return new.astype(np.float64) - before if alike else new
 
 
 def _arrays(read: Read, report: Any) -> dict[str, Array]:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,16 +20,16 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.algorithms import Algorithm
 from fedcohort.algorithms import algorithm as algorithm_by_name
-from fedcohort.core.client import UPDATE
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
-from fedcohort.core.parameters import is_real
+from fedcohort.core.errors import BadInput, BudgetSpent, TooFewClients
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import logbook
+from fedcohort.flower.announcement import announce
+from fedcohort.flower.arguments import asks_of_clients, check, refuse_wrappers, require_per_draw
 from fedcohort.flower.arrivals import Arrivals
 from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
@@ -46,11 +46,10 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
-from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.caps import LARGEST_SIZE
 from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
-from fedcohort.server.guards import Hardened, RateCap, guards
+from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.size_cap import SizeCap
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
@@ -81,7 +80,8 @@ class CohortStrategy(Strategy):
         client that guesses the seed could foresee the cohorts.
     importance
         The average that the server wants: ``"size"`` (clients are asked for their number of
-        samples once), ``"equal"``, or a mapping from the keys of the clients.
+        samples once), ``"equal"``, or a mapping from the keys of the clients. With a scheme that
+        hides sizes (``fedsampling``) write ``"equal"``; it warns otherwise.
     optimiser, aggregator
         What the server does with the answers, from `fedcohort.server`, or its name (``"adam"``,
         ``"memory"``).
@@ -174,15 +174,7 @@ class CohortStrategy(Strategy):
         optimiser = successor("CohortStrategy", "server", server, "optimiser", optimiser)
         aggregator = successor("CohortStrategy", "estimator", estimator, "aggregator", aggregator)
         meant = understood(clients, evaluate, familiar)
-        _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
-        _require("largest", is_real(largest) and largest > 0, "a number above 0", largest)
-        sized = largest_size is None or (is_real(largest_size) and largest_size >= 1)
-        _require("largest_size", sized, "a number of at least 1, or None", largest_size)
-        known = isinstance(importance, Mapping) or importance in ("size", "equal")
-        _require("importance", known, "'size', 'equal' or a mapping from keys", importance)
-        _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
-        paths = isinstance(folder, str | os.PathLike) or folder is None
-        _require("folder", paths, "a path or None", folder)
+        check(quorum, largest, largest_size, importance, identity, folder)
         self.scheme, rule = prepared(as_scheme(scheme), straggler_rule(stragglers))
         self._tells_times = seed is None if timed is None else timed
         self.clients, self.per_draw, self.limits = int(meant.clients), per_draw, limits or Limits()
@@ -200,8 +192,8 @@ class CohortStrategy(Strategy):
             rule,
         )
         require(setup, FlowerCarrier)
-        _require_once(setup, per_draw)
-        _require_one_answer(setup.aggregator, per_draw)
+        if per_draw:
+            require_per_draw(setup)
         self.session = Session(
             setup,
             Population(
@@ -210,7 +202,7 @@ class CohortStrategy(Strategy):
                 importance,
                 identity,
                 word_of(setup.algorithm),
-                _asks_of_clients(setup),
+                asks_of_clients(setup),
                 largest_size,
                 refuses_liars=any(isinstance(guard, SizeCap) for guard in setup.guards),
             ),
@@ -257,32 +249,7 @@ class CohortStrategy(Strategy):
 
     def summary(self) -> None:
         """Say what will happen, and what the server will learn of its clients."""
-        log.info("\t├──> %s, %d clients", self.scheme, self.clients)
-        rule, quorum = self.dropouts, self.session.setup.quorum
-        biased = " (BIASED towards clients that answer more often)" if rule.biased else ""
-        log.info("\t├──> drop-outs: %s%s, quorum %g", rule, biased, quorum)
-        if self.session.setup.stragglers.withdraws:
-            log.info("\t├──> stragglers: %s", self.session.setup.stragglers)
-        hardening = self.session.setup.hardening()
-        if "hardened" in hardening:
-            log.info("\t├──> hardened: %s", "+".join(hardening["hardened"]))
-        if self._accounts_are_loose:
-            log.warning(
-                "\t├──> rate-cap keeps an account for every key, and here clients choose their "
-                "keys: whoever comes again under another one has another account. Set "
-                'identity="name" (names of nodes, which they cannot choose) or newcomers=False'
-            )
-        for claim in hardening.get("withdrawn", ()):
-            log.info("\t├──> WITHDRAWN, a claim of %s: %s", self.scheme.name, claim)
-        log.info("\t└──> the server learns, of each client:")
-        for disclosure in self.disclosures():
-            log.info("\t     %s", disclosure)
-
-    @property
-    def _accounts_are_loose(self) -> bool:
-        """Whether a client can leave what it owes behind."""
-        capped = any(isinstance(guard, RateCap) for guard in self.session.setup.guards)
-        return capped and self.session.newcomers and self.session.population.identity == "asked"
+        announce(self.session, self.clients, self.disclosures(), self._rounds)
 
     def disclosures(self) -> list[Disclosure]:
         """What the server will learn of its clients, told before it happens."""
@@ -384,7 +351,7 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Who is there, what the scheme asks, the cohort, its invitations."""
-        self._refuse_wrappers(sys._getframe(1).f_locals.get("self"))
+        refuse_wrappers(self, sys._getframe(1))
         session, self._began = self.session, time.perf_counter()
         session.take(arrays)
         first = not hasattr(session, "grid")
@@ -412,17 +379,6 @@ class CohortStrategy(Strategy):
         self._train = cast("Train", next(self._talk))  # the first thing that is wanted
         self._letters = self._carrier.invitations(self._train)
         return [letter.message for letter in self._letters]
-
-    def _refuse_wrappers(self, caller: object) -> None:
-        """Another strategy around this one, as Flower's for differential privacy, is no use."""
-        if isinstance(caller, Strategy) and caller is not self:
-            raise BadInput(
-                f"{type(caller).__name__} cannot be put around CohortStrategy: answers here are "
-                "changes, or count with unequal weights, replacements go past a wrapper, and the "
-                "model is kept without its noise, so that nothing would be private. Let clients "
-                "clip and add noise themselves, by @app.train(mods=[LocalDpMod(...)]) of "
-                "flwr.clientapp.mod, or put the wrapper around Flower's own FedAvg."
-            )
 
     def _admit(self) -> None:
         """Let new clients in; those who cannot answer what the scheme must know stay out."""
@@ -538,37 +494,3 @@ class CohortStrategy(Strategy):
         if by and history is not None:
             single = {k: v for k, v in what.items() if isinstance(v, int | float)}
             history.metrics(round - 1, single, by)
-
-
-def _require(name: str, fits: bool, must: str, got: object) -> None:
-    if not fits:
-        raise BadParameter(name, "CohortStrategy", must, got)
-
-
-def _asks_of_clients(setup: Setup) -> bool:
-    """Whether clients must be able to do more than to train and to send what they learnt."""
-    scheme = setup.scheme
-    more = setup.asks or scheme.listens - {UPDATE} or scheme.subsampling or scheme.counts_samples
-    return bool(more or word_of(setup.algorithm))
-
-
-def _require_once(setup: Setup, per_draw: bool) -> None:
-    algorithm, rule = setup.algorithm, setup.stragglers
-    if per_draw and rule.withdraws:
-        raise BadInput(
-            f"'{rule.name}' counts the answers of clients, but per_draw=True has a client answer "
-            "once per draw: leave per_draw out."
-        )
-    if per_draw and (algorithm.stateful or algorithm.payloads):
-        raise BadInput(
-            f"The local algorithm '{algorithm.name}' remembers and reports once per client and "
-            "round, but per_draw=True invites a client once per draw: leave per_draw out."
-        )
-
-
-def _require_one_answer(aggregator: Aggregator, per_draw: bool) -> None:
-    if per_draw and isinstance(aggregator, Gaussian) and aggregator.clients is not None:
-        raise BadInput(
-            "Where clients add noise for a secure sum (gaussian:clients=...) each sends one answer "
-            "with all its weight, but per_draw=True invites it once per draw: leave per_draw out."
-        )
