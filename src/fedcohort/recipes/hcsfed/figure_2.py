@@ -99,6 +99,7 @@ FIGURE_2 = Recipe(
             "so they are with the compression that is used here",
             "not in the paper: signed sums keep positions",
             _gains("groups"),
+            ours=True,
         ),
     ),
     panels=(

@@ -1,0 +1,43 @@
+"""HCSFed's recipes: what is printed, and that the ablation can tell its stages apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.recipes import Run, Scale, recipe
+from fedcohort.recipes.hcsfed import figure_4, figure_7, table_1
+from fedcohort.recipes.hcsfed._arms import stages
+
+
+def test_the_ablation_has_more_draws_than_clusters() -> None:
+    assert figure_7.M > figure_7.H
+    assert dict(recipe("hcsfed-fig7").cells[0].arms) == stages(figure_7.M, figure_7.H)  # type: ignore[call-overload]
+
+
+def test_printed_rounds_are_those_of_the_table() -> None:
+    assert table_1.rounds("MNIST", 10) == {
+        "random": 96, "SCAFFOLD": 74, "importance": 35, "cluster": 31, "HCSFed": 9
+    }  # fmt: skip
+    judges = {claim.statement: str(claim.judge) for claim in recipe("hcsfed-table1").claims}
+    fast = judges["HCSFed reaches 80 % 10.7 times sooner than random sampling (MNIST, q = 0.1)"]
+    assert "at least 10.67 times" in fast
+    assert "partly: 3 times" in fast
+    never = judges["rounds to 80 % are as printed, within a fifth (FMNIST, q = 0.1)"]
+    assert "random (FMNIST, q = 0.1) is above 200" in never
+
+
+def test_rounds_to_the_best_accuracy(tmp_path: Path) -> None:
+    one = recipe("hcsfed-fig4")
+    arms = {"H = 5": "hcsfed:m=10,strata=5"}
+    little = {"data": "digits", "partition": "one-class-per-client:n=20,per_client=20"}
+    scale = Scale(rounds=6, only=(figure_4.MNIST,), change={"problem": little, "arms": arms})
+    results = Run.of(replace(one, scales={"quick": scale}), "quick", tmp_path, jobs=1)()
+    (trace,) = results.traces((figure_4.MNIST, "H = 5")).values()
+    best = figure_4.rounds_to_best(trace)
+    assert trace.accuracy[int(best) - 1] == trace.accuracy.max()
+    assert np.all(trace.accuracy[: int(best) - 1] < trace.accuracy.max())
+    assert results.values(figure_4.rounds_to_best, "H = 5").numbers == pytest.approx([best])
