@@ -14,6 +14,8 @@ SIZES = "sizes=paper1"
 """10 clients of 100 samples, 30 of 250, 30 of 500, 20 of 750, 10 of 1,000."""
 FEW = "sizes=" + "-".join(["20"] * 5 + ["40"] * 10 + ["60"] * 5)
 """20 clients of 20, 40 or 60 samples, for a try."""
+LOSS = "area:of=train_loss"
+"""The mean of the training loss over all evaluations: what lies between two curves."""
 ROLLING = 50
 """Rounds of the paper's rolling mean."""
 NOTES = (

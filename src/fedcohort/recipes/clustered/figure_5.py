@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core.streams import stream
-from fedcohort.data.partition.dirichlet_per_client import dirichlet_shares
+from fedcohort.core.types import Floats
+from fedcohort.data.partition.dirichlet_per_client import PAPER1_SIZES, dirichlet_shares
 from fedcohort.recipes.clustered import PAPER
 from fedcohort.reproduction import Claim, Computed, Drawn, Own, Recipe, Results, Scale
+from fedcohort.reproduction.drawing import colour_of, dash_of
 
 ALPHAS = (0.001, 0.01, 0.1, 10.0)
 CLIENTS, CLASSES = 100, 10
 ONE, FLAT = 0.95, 0.25
 """The mean share of a client's commonest label: nearly one class; nearly flat (0.1 is flat)."""
+SAME, MUCH = 1.25, 2.0
+"""The largest class over the smallest: about the same number of samples; much more of one."""
 
 
 def compute(scale: Scale, seed: int) -> Computed:
@@ -25,12 +29,23 @@ def compute(scale: Scale, seed: int) -> Computed:
         shares = dirichlet_shares(CLIENTS, CLASSES, alpha, stream(seed, "partition"))
         columns |= {f"alpha {alpha:g}, class {k}": shares[:, k] for k in range(CLASSES)}
         samples[f"commonest label, alpha {alpha:g}"] = float(shares.max(axis=1).mean())
+        totals = np.array(PAPER1_SIZES) @ shares
+        samples |= {_total(alpha, k): float(total) for k, total in enumerate(totals)}
+        samples[_uneven(alpha)] = float(totals.max() / max(totals.min(), 1.0))
         samples[f"clients with one label, alpha {alpha:g}"] = int((shares.max(axis=1) > ONE).sum())
     return Computed(columns, samples)
 
 
 def _commonest(alpha: float) -> str:
     return f"commonest label, alpha {alpha:g}"
+
+
+def _total(alpha: float, k: int) -> str:
+    return f"samples of class {k}, alpha {alpha:g}"
+
+
+def _uneven(alpha: float) -> str:
+    return f"largest class over smallest, alpha {alpha:g}"
 
 
 def _falls(results: Results) -> Any:
@@ -51,6 +66,17 @@ def _draw(alpha: float) -> Drawn:
         axes.set_title(f"alpha = {alpha:g}")
 
     return Drawn(draw)
+
+
+def _totals(axes: Any, results: Results) -> None:
+    """Column (b): samples of every class, the largest first, of the first division."""
+    first = next(iter(results.computed.values())).samples
+    for index, alpha in enumerate(ALPHAS):
+        totals: Floats = np.sort([first[_total(alpha, k)] for k in range(CLASSES)])[::-1]
+        axes.plot(np.arange(1, CLASSES + 1), totals, label=f"alpha = {alpha:g}",
+                  color=colour_of(index), ls=dash_of(index), marker="o")  # fmt: skip
+    axes.set(xlabel="classes, the largest first", ylabel="samples of all clients", ylim=(0, None))
+    axes.legend()
 
 
 FIGURE_5 = Recipe(
@@ -84,9 +110,32 @@ FIGURE_5 = Recipe(
             "column (a), from row to row",
             Own("what the commonest label loses from one alpha to the next", _falls, above=0.0),
         ),
+        Claim(
+            "with alpha = 10 all classes have the same number of samples",
+            "column (b), last row; Appendix D.1",
+            Own(
+                f"{SAME:g} minus the samples of the largest class over those of the smallest, "
+                "alpha = 10,",
+                lambda results: SAME - results.values("computed", _uneven(10.0)).numbers,
+                above=0.0,
+            ),
+        ),
+        Claim(
+            "with alpha = 0.001 some classes have many more samples than others",
+            "column (b), first row; Appendix D.1: much more represented",
+            Own(
+                "the samples of the largest class over those of the smallest, alpha = 0.001,",
+                lambda results: results.values("computed", _uneven(0.001)),
+                above=MUCH,
+            ),
+        ),
     ),
-    panels=tuple(_draw(alpha) for alpha in ALPHAS),
+    panels=(*(_draw(alpha) for alpha in ALPHAS), Drawn(_totals, "samples of every class")),
     shows="For alpha = 0.001, 0.01, 0.1 and 10 the share of every class of 100 clients, and how "
     "many samples of every class there are in all. With 0.001 a client has one class, with 10 "
     "all of them in similar shares.",
+    notes=(
+        "Samples of every class are the sizes of the clients times their shares, before the data "
+        "set, which has 5,000 of each, sets a limit.",
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.clustered import PAPER
-from fedcohort.recipes.clustered._cifar import FEW, NOTES, cell, divided, work
+from fedcohort.recipes.clustered._cifar import FEW, LOSS, NOTES, cell, divided, work
 from fedcohort.reproduction import Claim, Contrast, Curves, Every, Recipe, Scale, difference
 
 
@@ -28,7 +28,8 @@ STEPS = {"N = 10": (1, 0.1), "N = 500": (20, 0.05), "m = 5": (10, 0.05), "m = 20
 
 
 def _gain(name: str, sign: float = 1.0) -> dict[tuple[str, str], float]:
-    return {(name, "Algorithm 2"): sign, (name, "MD"): -sign}
+    """By how much Algorithm 2 has less training loss than MD."""
+    return {(name, "MD"): sign, (name, "Algorithm 2"): -sign}
 
 
 FIGURE_8 = Recipe(
@@ -66,23 +67,23 @@ FIGURE_8 = Recipe(
         Claim(
             "clustered sampling gains more with more local steps",
             "N = 500 against N = 10",
-            Contrast("area", _gain("N = 500") | _gain("N = 10", -1.0)),
+            Contrast(LOSS, _gain("N = 500") | _gain("N = 10", -1.0)),
         ),
         Claim(
             "and more with fewer clients per round",
             "m = 5 against m = 20",
-            Contrast("area", _gain("m = 5") | _gain("m = 20", -1.0)),
+            Contrast(LOSS, _gain("m = 5") | _gain("m = 20", -1.0)),
         ),
         Claim(
             "it is still better with m = 20",
             "closer but still better than MD",
-            difference("area", ("m = 20", "Algorithm 2"), ("m = 20", "MD")),
+            difference(LOSS, ("m = 20", "MD"), ("m = 20", "Algorithm 2")),
         ),
         Claim(
             "both learn faster with more clients",
-            "m = 20 above m = 5",
+            "the loss with m = 20 is below that with m = 5",
             Every(
-                *(difference("area", ("m = 20", arm), ("m = 5", arm))
+                *(difference(LOSS, ("m = 5", arm), ("m = 20", arm))
                   for arm in ("MD", "Algorithm 2"))
             ),
         ),
