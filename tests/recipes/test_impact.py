@@ -114,8 +114,12 @@ def test_a_planted_defect_is_found(monkeypatch, tmp_path):
     assert found["theory and simulation agree"] == "not reproduced"
 
 
+DIVERGES = [f"{case}, n = 10: uniform diverges" for case in ("iid", "non-iid")]
+
+
 def test_figure_4_in_short(tmp_path):
     found = judged("impact-fig4", tmp_path, rounds=150, repetitions=200)
+    assert [found.pop(printed) for printed in DIVERGES] == ["not reproduced"] * 2
     assert set(found.values()) == {"reproduced"}
     assert any("n = 10 diverges; it converges" in note for note in recipe("impact-fig4").notes)
 
@@ -125,4 +129,13 @@ def test_figure_4_in_short(tmp_path):
 def test_as_in_the_paper(name, tmp_path):
     found = judged(name, tmp_path, **recipe(name).scales["full"].numbers)
     assert found.pop(ONLY_NEAR, "partly") == "partly"
+    for printed in DIVERGES:
+        assert found.pop(printed, "not reproduced") == "not reproduced"
     assert set(found.values()) == {"reproduced"}
+
+
+def test_who_is_ahead_is_judged_over_problems(tmp_path):
+    one = recipe("impact-theorem2")
+    run = Run.of(one, "quick", tmp_path, jobs=1)
+    findings = Judged.of(run()).findings[-2:]
+    assert [(each.verdict, each.units) for each in findings] == [("reproduced", 3)] * 2

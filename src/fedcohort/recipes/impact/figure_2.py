@@ -12,7 +12,7 @@ from fedcohort.recipes.impact._shakespeare import (
     panels,
     work,
 )
-from fedcohort.reproduction import Claim, Contrast, Every, Judge, Recipe, Scale, difference
+from fedcohort.reproduction import Along, Claim, Contrast, Every, Judge, Recipe, Scale, difference
 
 CLIENTS = (10, 20, 40, 80)
 FEW, MANY = CLIENTS[:2], CLIENTS[2:]
@@ -97,9 +97,16 @@ FIGURE_2 = Recipe(
             Every(_worse("MD", "uniform", EQUAL, MANY), _worse("uniform", "MD", BY_SIZE, MANY)),
         ),
     ),
-    panels=panels(*REDUCED),
+    panels=(
+        *panels(*REDUCED),
+        *(
+            Along(LOSS, {name(n, weighing): n for n in CLIENTS}, "clients n", log=True,
+                  title=weighing, ylabel="mean training loss")
+            for weighing in (EQUAL, BY_SIZE)
+        ),
+    ),
     shows="The difference of the training losses of MD and uniform sampling over 600 rounds, for "
     "n = 10, 20, 40, 80 and m = n/2 (Figure 5: the losses). With p = 1/n uniform is lower, with "
     "p = n_i/M MD is; the difference fades as n grows.",
     notes=NOTES,
-)
+)  # fmt: skip

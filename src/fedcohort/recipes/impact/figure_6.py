@@ -12,7 +12,7 @@ from fedcohort.recipes.impact._shakespeare import (
     panels,
     work,
 )
-from fedcohort.reproduction import Claim, Contrast, Every, Judge, Recipe, Scale, difference
+from fedcohort.reproduction import Along, Claim, Contrast, Every, Judge, Recipe, Scale, difference
 
 N = 80
 GRID = ((50, 4), (50, 8), (50, 40), (1, 4), (1, 8), (1, 40))
@@ -27,13 +27,15 @@ def name(k: int, m: int, weighing: str) -> str:
     return f"K = {k}, m = {m}, {weighing}"
 
 
-def _worse(worse: str, better: str, k: int, weighing: str) -> Judge:
-    cells = [name(k, m, weighing) for at, m in SOME if at == k]
+def _worse(
+    worse: str, better: str, k: int, weighing: str, clients: tuple[int, ...] = (4, 8)
+) -> Judge:
+    cells = [name(k, m, weighing) for m in clients]
     return Every(*(difference(LOSS, (each, worse), (each, better)) for each in cells))
 
 
-def _fades(worse: str, better: str, weighing: str) -> Judge:
-    few, many = name(50, 4, weighing), name(50, 8, weighing)
+def _fades(worse: str, better: str, weighing: str, least: int = 4, most: int = 8) -> Judge:
+    few, many = name(50, least, weighing), name(50, most, weighing)
     return Contrast(
         LOSS, {(few, worse): 1.0, (few, better): -1.0, (many, worse): -1.0, (many, better): 1.0}
     )
@@ -95,14 +97,32 @@ FIGURE_6 = Recipe(
             Every(_fades("MD", "uniform", EQUAL), _fades("uniform", "MD", BY_SIZE)),
         ),
         Claim(
+            "and so it is up to half of the clients",
+            "Figures 6, 8 and 9, m = 40",
+            Every(
+                *(_worse("MD", "uniform", k, EQUAL, (40,)) for k in ROUNDS),
+                *(_worse("uniform", "MD", k, BY_SIZE, (40,)) for k in ROUNDS),
+                _fades("MD", "uniform", EQUAL, 8, 40),
+                _fades("uniform", "MD", BY_SIZE, 8, 40),
+            ),
+        ),
+        Claim(
             "the same with a single local step",
             "Figures 8 and 9, K = 1",
             Every(_worse("MD", "uniform", 1, EQUAL), _worse("uniform", "MD", 1, BY_SIZE)),
         ),
     ),
-    panels=panels(*REDUCED[:2], *REDUCED[4:6]),
+    panels=(
+        *panels(*REDUCED[:2], *REDUCED[4:6]),
+        *(
+            Along(LOSS, {name(k, m, weighing): m for at, m in GRID if at == k}, "clients m",
+                  log=True, title=f"K = {k}, {weighing}", ylabel="mean training loss")
+            for weighing in (EQUAL, BY_SIZE)
+            for k in ROUNDS
+        ),
+    ),
     shows="Differences of the training losses of MD and uniform sampling, and the losses, for "
     "n = 80, m = 4, 8, 40, K = 50 and K = 1: with p = 1/n uniform is lower, with p = n_i/M MD is, "
     "by more where m is small.",
     notes=NOTES,
-)
+)  # fmt: skip
