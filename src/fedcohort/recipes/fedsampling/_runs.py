@@ -36,6 +36,7 @@ COMPARABLE, CLEAR = 0.01, 0.005
 LEVEL = "accuracy:last=0.25"
 """The mean accuracy of the last quarter of the evaluations."""
 EXACT = "fedsampling, N known"
+NOT_PRINTED = "not printed"
 TUNED = (
     "Every method has the step size that is best on validation data (a fifth of every "
     "client's samples), with the same budget; of adaptive methods that of the server."
@@ -126,12 +127,14 @@ def news(name: str, sigma: float, rounds: int, shown: tuple[str, ...] = METHODS)
     )
 
 
-def alike(one: Of, other: Of, statement: str, printed: str = "comparable") -> Claim:
+def alike(
+    one: Of, other: Of, statement: str, printed: str = "comparable", ours: bool = False
+) -> Claim:
     """One is as good as the other, within a point."""
-    return Claim(statement, printed, Alike(LEVEL, one, other, within=COMPARABLE))
+    return Claim(statement, printed, Alike(LEVEL, one, other, within=COMPARABLE), ours=ours)
 
 
-def worse(one: Of, other: Of, statement: str, printed: str = "lower") -> Claim:
+def worse(one: Of, other: Of, statement: str, printed: str = "lower", ours: bool = False) -> Claim:
     """One is worse than the other, by half a point or more."""
     judge: Contrast = difference(LEVEL, other, one, above=CLEAR, partly=0.0)
-    return Claim(statement, printed, judge)
+    return Claim(statement, printed, judge, ours=ours)

@@ -7,6 +7,7 @@ from fedcohort.recipes.fedsampling._runs import (
     EXACT,
     LEVEL,
     METHODS,
+    NOT_PRINTED,
     NOTES,
     SERVERS,
     alike,
@@ -36,7 +37,7 @@ FIGURE_3 = Recipe(
         alike(EXACT, "centralised", "FedSampling is as good as centralised training"),
         alike("fedsampling, paper", EXACT, "the paper's estimate of N costs nothing"),
         alike("fedsampling, levels", EXACT, "nor does an estimate by levels, asked once",
-              "not printed"),
+              NOT_PRINTED, ours=True),
         worse("naive", EXACT, "the naive method is worse than FedSampling"),
         *(
             claim

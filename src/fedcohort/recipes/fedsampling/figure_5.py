@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from fedcohort.learning import LocalWork
 from fedcohort.recipes.fedsampling import PAPER
 from fedcohort.recipes.fedsampling._runs import (
     EXACT,
+    NOT_PRINTED,
     SERVERS,
     TUNED,
     Setting,
@@ -17,7 +19,7 @@ from fedcohort.recipes.fedsampling._runs import (
     tuned,
     worse,
 )
-from fedcohort.reproduction import Bars, Cell, Claim, Curves, Ratio, Recipe, Scale
+from fedcohort.reproduction import Bars, Cell, Claim, Curves, Learned, Ratio, Recipe, Scale
 from fedcohort.simulation.problem import Problem
 
 SOFTMAX, CNN = "softmax", "CNN"
@@ -45,19 +47,40 @@ def cell(model: str) -> Cell:
     )
 
 
+CHANCE = 0.1
+"""Of ten digits."""
+CHOSEN = {
+    CNN: "M, the sizes of clients and 0.01 in the grid, at the scale standard: otherwise the CNN "
+    "diverged",
+    SOFTMAX: "",
+}
+
+
 def _claims(model: str) -> Iterator[Claim]:
     exact = (model, EXACT)
-    yield alike(exact, (model, "centralised"), f"{model}: FedSampling is as good as centralised")
+    other = (model, "centralised")
+    yield _learned(
+        alike(exact, other, f"{model}: FedSampling is as good as centralised"), exact, other
+    )
     for arm, said, printed in (
         ("fedsampling, paper", "the paper's estimate of N costs nothing", "comparable"),
-        ("fedsampling, levels", "nor does an estimate by levels, asked once", "not printed"),
+        ("fedsampling, levels", "nor does an estimate by levels, asked once", NOT_PRINTED),
     ):
         if arm in SHOWN[model]:
-            yield alike((model, arm), exact, f"{model}: {said}", printed)
+            one = alike((model, arm), exact, f"{model}: {said}", printed, printed == NOT_PRINTED)
+            yield _learned(one, (model, arm), exact)
     for name in BASELINES:
-        yield worse((model, name), exact, f"{model}: {name} is worse than FedSampling")
+        one = worse((model, name), exact, f"{model}: {name} is worse than FedSampling")
+        yield _learned(one, (model, name))
         judge = Ratio("jumps", (model, name), exact, at_least=1.0)
-        yield Claim(f"{model}: {name} is less smooth", "moves more from round to round", judge)
+        one = Claim(f"{model}: {name} is less smooth", "moves more from round to round", judge)
+        yield _learned(one, (model, name))
+
+
+def _learned(claim: Claim, *arms: tuple[str, str]) -> Claim:
+    """Open while an arm only guesses: to be ahead of it would say nothing."""
+    judge = Learned(claim.judge, *arms, above=CHANCE)
+    return replace(claim, judge=judge, exploratory=CHOSEN[arms[0][0]])
 
 
 FIGURE_5 = Recipe(
@@ -115,5 +138,9 @@ FIGURE_5 = Recipe(
         "With the estimate of N as published, M = 600 and clients of 60 images, the CNN diverged "
         "with all step sizes from 0.03 to 1 (N~ is now and then far too small, and the step as "
         "much too long); so M was cut with the clients, and 0.01 added to the grid of all methods.",
+        "With K = 128 at the scale standard three clients, of one digit each, train in a round of "
+        "FedAvg, and after 24 rounds it still guesses: then claims about it are open. With K = 512 "
+        "(13 clients) and a step of 1 one run rose to 45 % and fell back to 11 %, for 9 seconds of "
+        "processor time instead of 6; more rounds of it would be needed.",
     ),
 )  # fmt: skip
