@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._federations import BEST, HALF, NOTES, PROFILE, cell, scales
+from fedcohort.recipes.thesis._federations import (
+    BEST,
+    HALF,
+    NOTES,
+    PROFILE,
+    SELDOM,
+    SELDOM_SAID,
+    cell,
+    scales,
+)
 from fedcohort.reproduction import Claim, Contrast, Curves, Every, Recipe, Scale, difference
 
 CANDIDATES = (4, 6, 7, 10, 50, 100)
@@ -16,7 +25,7 @@ FIGURE_1_1 = Recipe(
     PAPER,
     where="Figures 1.1 and 1.2",
     cells=(cell({f"d={d}": f"pow-d:m=3,d={d}" for d in CANDIDATES}),),
-    scales=scales(partitions=1) | {"standard": Scale(seeds=10)},
+    scales=scales() | {"standard": Scale(seeds=10, changed=SELDOM_SAID, change=SELDOM)},
     claims=(
         Claim(
             f"from d = 4 to 6 it gets better (round {HALF})",

@@ -131,6 +131,7 @@ FIGURE_4_1 = Recipe(
             "Figures 4.1 to 4.3",
             Every(*(_distance(setting) for setting in SETTINGS)),
             erratum="called an average, it is the root of the mean square",
+            see="schemes/label-clusters.md#where-we-differ",
         ),
         Claim(
             "density-based clusterings leave about 30 % of the clients alone",

@@ -45,6 +45,9 @@ STRATEGIES = {
     "AverageLoss25": "average-loss-x",
     "BestLoss25": "best-loss-x",
 }
+SOONER = ",x=2"
+"""At the scale ``quick``, which has four rounds: otherwise nothing would change in them."""
+SOONER_SAID = "Strategies change after 2 rounds instead of 25."
 
 
 def name(d: int, w: int) -> str:
@@ -52,10 +55,18 @@ def name(d: int, w: int) -> str:
     return f"d = {d}, w = {w}"
 
 
-def arms(d: int, w: int) -> dict[str, str]:
+def over_clusters(d: int, w: int, change: str = "") -> dict[str, str]:
+    """Every strategy; ``change`` says when those that become Data do so."""
+    return {
+        label: clustered(word, d, w) + change * word.endswith("-x")
+        for label, word in STRATEGIES.items()
+    }
+
+
+def arms(d: int, w: int, change: str = "") -> dict[str, str]:
     """Power-of-Choice with several d, and every strategy."""
     plain = {f"Pow-{each}": f"pow-d:m={w},d={each}" for each in (d, d + 1, *MANY_CANDIDATES)}
-    return plain | {label: clustered(word, d, w) for label, word in STRATEGIES.items()}
+    return plain | over_clusters(d, w, change)
 
 
 NAMES = {name(d, w): (d, w) for d, w in PAIRS}
@@ -107,6 +118,14 @@ FIGURE_4_12 = Recipe(
     where="Figures 4.12 to 4.15, 4.19 and 4.20",
     cells=tuple(cell(arms(d, w), name=label) for label, (d, w) in NAMES.items()),
     scales=SCALES | {
+        "quick": replace(
+            SCALES["quick"],
+            changed=f"{SCALES['quick'].changed} {SOONER_SAID}",
+            each={
+                label: {**SCALES["quick"].each[label], "arms": arms(d, w, SOONER)}
+                for label, (d, w) in NAMES.items()
+            },
+        ),
         "standard": replace(
             SCALES["standard"],
             changed=f"{SCALES['standard'].changed} With other (d, w) than (6, 3) only "
@@ -163,7 +182,7 @@ FIGURE_4_12 = Recipe(
     ),
     panels=(
         *(Curves(of, cell=label, smooth="best", title=f"{title}, {label}")
-          for label in (FIRST, LAST)
+          for label in NAMES
           for of, title in (("accuracy", "best accuracy so far"),
                             ("test_loss", "lowest loss so far"))),
         *(Drawn(partial(_relative, of)) for of in PRINTED_HALFWAY),

@@ -20,16 +20,19 @@ LOWEST_LOSS = Recipe(
             "those with the highest loss teach more than those with the lowest",
             "left to future research; best accuracy in 150 rounds",
             difference(BEST, "BestLoss", "LowestLoss"),
+            ours=True,
         ),
         Claim(
             "and leave a lower loss",
             "left to future research; lowest test loss in 150 rounds",
             difference(LOSS, "LowestLoss", "BestLoss"),
+            ours=True,
         ),
         Claim(
             "the lowest loss leaves more classes unknown",
             "left to future research; classes with F1 below 0.05",
             difference("lost-classes:below=0.05", "LowestLoss", "BestLoss"),
+            ours=True,
         ),
     ),
     panels=(
