@@ -46,11 +46,13 @@ BALANCED_CNN = Recipe(
             "by labels, balanced cohorts beat clustered ones",
             "not printed",
             difference("area", "labels", "similarity"),
+            ours=True,
         ),
         Claim(
             "with guesses for those not seen yet they beat md with memory",
             "not printed",
             difference("area", "labels + guess", "md + memory"),
+            ours=True,
         ),
     ),
     panels=(Curves(title=SIZES),),

@@ -78,16 +78,19 @@ BALANCED_VARIANCE = Recipe(
             "by labels, half the variance of clustered-similarity",
             "0.26 against 0.57 after 60 rounds",
             _below("labels", "similarity", 0.5),
+            ours=True,
         ),
         Claim(
             "by updates too, after some rounds",
             "0.20 against 0.57",
             _below("updates", "similarity", 0.5),
+            ours=True,
         ),
         Claim(
             "balanced by labels with guesses, less than md with memory",
             "0.025 against 0.048",
             _below("labels + guess", "md + memory"),
+            ours=True,
         ),
     ),
     panels=(

@@ -23,11 +23,13 @@ def _claims(division: str, scheme: str) -> tuple[Claim, Claim]:
             f"{division}, {scheme}: memory is steadier",
             "not printed",
             difference(f"spread:last={LAST}", plain, kept),
+            ours=True,
         ),
         Claim(
             f"{division}, {scheme}: and not less accurate",
             "not printed",
             difference(f"accuracy:last={LAST}", kept, plain, above=-0.005),
+            ours=True,
         ),
     )
 

@@ -27,6 +27,7 @@ def _above(more: str, less: str) -> Claim:
         f"{more} is more accurate than {less} at equal epsilon",
         "not printed",
         difference(f"accuracy:last={LAST}", (CELL, more), (CELL, less)),
+        ours=True,
     )
 
 
