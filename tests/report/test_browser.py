@@ -97,8 +97,8 @@ def requests(page):
 def test_all_figures_are_drawn_without_an_error_or_a_request(page, path):
     draw_all(page)
     keys = {e.get_attribute("data-key") for e in page.find_elements(By.CSS_SELECTOR, ".plot")}
-    assert keys >= {"progress", "cost", "heat", "histogram", "lorenz", "coverage", "distance",
-                    "weights", "ratio", "losses", "federation", "embedding", "sizes"}  # fmt: skip
+    assert keys >= {"progress", "cost", "participation", "histogram", "lorenz", "coverage",
+                    "distance", "weights", "ratio", "losses", "federation", "embedding", "sizes"}  # fmt: skip
     assert page.get_log("browser") == []
     assert [url for url in requests(page) if not url.startswith("data:")] == [path.as_uri()]
 
@@ -110,7 +110,7 @@ def test_a_run_on_flower_is_drawn_with_metrics_of_hostile_names(browser, tmp_pat
     show(browser, whole)
     draw_all(browser)
     keys = {e.get_attribute("data-key") for e in browser.find_elements(By.CSS_SELECTOR, ".plot")}
-    assert {"progress", "cost", "heat", "answered", "rejected", "federation"} <= keys
+    assert {"progress", "cost", "participation", "answered", "rejected", "federation"} <= keys
     assert "7 of 12 rounds so far: the server has stopped" in browser.page_source
     measure = Select(browser.find_element(By.CSS_SELECTOR, "[data-switch=measure]"))
     place(browser, "progress")
@@ -160,19 +160,22 @@ def test_switches_change_the_curves_and_work_from_the_keyboard(page):
 
 
 def test_the_heat_map_shows_the_chosen_scheme(page):
-    place(page, "heat")
+    place(page, "participation")
     z = page.execute_script(
-        "const z = document.getElementById('plot-heat')._fullData[0].z;"
+        "const z = document.getElementById('plot-participation')._fullData[0].z;"
         "return [z.length, z[0].length, Array.from(z, row => Array.from(row)).flat()]"
     )
     assert z[:2] == [12, 60]
     assert set(z[2]) == {0, 100}
     assert sum(z[2]) == 100 * 3 * 60
-    kind = "return document.getElementById('plot-heat').data.map(t => [t.type, t.meta.when.of])"
-    assert page.execute_script(kind) == [["heatmap", "0"]]
-    Select(page.find_element(By.CSS_SELECTOR, "[data-figure=heat]")).select_by_visible_text(
-        "fedavg"
+    kind = (
+        "return document.getElementById('plot-participation').data"
+        ".map(t => [t.type, t.meta.when.of])"
     )
+    assert page.execute_script(kind) == [["heatmap", "0"]]
+    Select(
+        page.find_element(By.CSS_SELECTOR, "[data-figure=participation]")
+    ).select_by_visible_text("fedavg")
     assert page.execute_script(kind) == [["heatmap", "3"]]
 
 

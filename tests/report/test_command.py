@@ -50,7 +50,7 @@ def test_json_is_all_there_is_on_standard_output(folder):
 
 def test_pictures_and_tables_go_where_they_are_sent(folder, tmp_path):
     run(folder, "--png", tmp_path / "p", "--csv", tmp_path / "c", "-o", tmp_path / "x.html")
-    assert (tmp_path / "p" / "accuracy-best.svg").is_file()
+    assert (tmp_path / "p" / "progress-accuracy-best.svg").is_file()
     assert (tmp_path / "c" / "summary.csv").is_file()
     assert (tmp_path / "x.html").is_file()
     assert not (folder / "report.html").exists()

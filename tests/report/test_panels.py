@@ -14,9 +14,10 @@ from fedcohort import Comparison, compare, report
 from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
 from fedcohort.learning import Quadratic
 from fedcohort.report import panels
+from fedcohort.report.draw.clients import heat
 from fedcohort.report.draw.drawing import Drawing, meta
 from fedcohort.report.draw.paint import paint
-from fedcohort.report.panels import PANELS
+from fedcohort.report.panels import PANELS, drawings
 from fedcohort.report.show import page
 
 OWN = '''
@@ -47,6 +48,13 @@ class Census(Panel):
 def comparison() -> Comparison:
     task = Quadratic([[0.0], [1.0], [2.0]])
     return compare(task, ["md:m=2", "full"], rounds=2, seeds=1, jobs=1)
+
+
+@pytest.fixture
+def clustered() -> dict[str, np.ndarray]:
+    """What a scheme knows of twelve clients."""
+    tree = np.column_stack([np.r_[0, 12:22], np.arange(1, 12), np.arange(1, 12), np.arange(2, 13)])
+    return {"labels": np.repeat([0, 1, 2], 4), "linkage": tree.astype(float)}
 
 
 @pytest.fixture
@@ -124,15 +132,33 @@ def test_every_figure_of_the_page_is_a_picture_and_every_table_a_file(
     )
     shown = panels.Shown.of(comparison)
     contents = panels.of_each(lambda panel: panel.content(shown))
-    drawn = {panel.name for panel, content in contents if panels.drawings(content)}
-    pictured = {p.name for p, found in panels.of_each(lambda panel: panel.pictures(shown)) if found}
-    assert drawn == pictured
-    assert len(drawn) > 5
-    tables = {p.name for p, found in panels.of_each(lambda panel: panel.tables(shown)) if found}
-    assert {panel.name for panel, content in contents if content not in ((), ((),))} == tables
+    views = [view for _, content in contents for each in drawings(content) for view in each.views]
+    names = [view.name for view in views]
+    assert len(names) == len(set(names))
+    assert [view.name for view in views if view.table is None] == []
     written = report.write_pictures(comparison, tmp_path, formats=("pdf",))
-    assert {path.suffix for path in written} == {".pdf"}
-    assert {"federation", "sizes", "weights", "ratio", "lorenz"} <= {p.stem for p in written}
+    assert [path.name for path in written] == [f"{name}.pdf" for name in names]
+    tables = {path.stem for path in report.write_csv(comparison, tmp_path)}
+    assert tables - set(names) == {
+        *("summary", "pairwise", "ledger", "disclosures", "worst_clients", "settings")
+    }
+    assert set(names) <= tables
+
+
+def test_a_figure_has_one_name_on_the_page_and_in_files(
+    make: Callable[..., Comparison], clustered: Any
+) -> None:
+    """Pictures and tables of a figure begin with the key that it has on the page."""
+    found = panels.of_each(lambda panel: panel.content(panels.Shown.of(make(pictures=clustered))))
+    figures = [each for _, content in found for each in drawings(content)]
+    keys = {each.key for each in figures}
+    assert keys >= {"progress", "cost", "participation", "histogram", "lorenz", "coverage",
+                    "distance", "weights", "ratio", "losses", "federation", "tree"}  # fmt: skip
+    for each in figures:
+        for view in each.views:
+            assert view.name == each.key or view.name.startswith(f"{each.key}-")
+            assert view.table is not None
+            assert len(view.table)
 
 
 def test_a_picture_in_a_format_that_is_none(comparison: Comparison, tmp_path: Path) -> None:
@@ -193,3 +219,33 @@ def test_what_is_painted_is_what_is_drawn(kind: str) -> None:
         assert high >= 6.0
     else:
         assert high >= 3.0
+
+
+def test_a_figure_of_one_scheme_at_a_time_is_painted_for_all(
+    make: Callable[..., Comparison],
+) -> None:
+    comparison = make(("md", "uniform", "full", "pow-d"))
+    figure, drawing = Figure(), heat(comparison)
+    paint(figure, drawing)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == list(comparison.labels)
+    for axes, trace in zip(shown, drawing.traces, strict=True):
+        assert axes.images[0].get_array().tolist() == trace["z"].tolist()
+    figure = Figure()
+    paint(figure, drawing, {"of": "2"})
+    (axes,) = figure.axes
+    assert axes.images[0].get_array().tolist() == drawing.traces[2]["z"].tolist()
+
+
+def test_a_view_is_painted_as_it_is_chosen(make: Callable[..., Comparison]) -> None:
+    """The picture of the running best is not that of the rolling mean."""
+    comparison = make(("md", "uniform"))
+    shown = panels.Shown.of(comparison)
+    pictures = PANELS.all()["curves"]().pictures(shown)
+    lines = {}
+    for way in ("raw", "best"):
+        figure = Figure()
+        pictures[f"progress-accuracy-{way}"](figure)
+        lines[way] = np.asarray(figure.axes[0].lines[0].get_ydata())
+    assert (np.diff(lines["best"]) >= 0).all()
+    assert not (np.diff(lines["raw"]) >= 0).all()

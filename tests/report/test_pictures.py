@@ -12,12 +12,12 @@ def test_pictures_have_the_width_of_a_column(make, tmp_path):
     assert dict(mpl.rcParams) == before
     assert {path.suffix for path in written} == {".png", ".svg", ".pdf"}
     names = {path.stem for path in written}
-    assert names >= {"accuracy-best", "cost", "lorenz", "participation", "label-distance"}
+    assert names >= {"progress-accuracy-best", "cost", "lorenz", "participation", "distance"}
     for path in written:
         if path.suffix == ".png":
             width, _ = struct.unpack(">II", path.read_bytes()[16:24])
             assert width == 1005  # 3.35 inches at 300 dots per inch
-    legend = (tmp_path / "pictures" / "accuracy-best.svg").read_text()
+    legend = (tmp_path / "pictures" / "progress-accuracy-best.svg").read_text()
     assert "$x_{" in legend
     assert "_hidden" in legend
 
@@ -45,7 +45,7 @@ def test_axes_are_readable(make, tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", keep)
     for rounds in (4, 200):
         report.write_pictures(make(rounds=rounds), tmp_path, formats=("png",))
-        for name in ("accuracy-rolling", "label-distance", "participation"):
+        for name in ("progress-accuracy-rolling", "distance", "participation"):
             assert all(label.lstrip("−").isdigit() for label in drawn[name]), drawn[name]
         assert drawn["cost"]
         assert not any("$" in label or "{" in label for label in drawn["cost"])

@@ -47,7 +47,7 @@ def answers(comparison: Comparison) -> tuple[Drawing, ...]:
             cross |= {"mode": "markers", "marker": {"symbol": "x", "size": 11}}
             cross["customdata"] = rows["void"].to_numpy()[void]
             crosses.append(cross)
-    answered = replace(answered, traces=(*answered.traces, *crosses))
+    answered = replace(answered, traces=(*answered.traces, *crosses), whole=table)
     return (answered, _rejected(comparison, table)) if table["rejected"].any() else (answered,)
 
 
@@ -86,4 +86,5 @@ def _rejected(comparison: Comparison, table: pd.DataFrame) -> Drawing:
         {},
         (scheme_switch(labels),),
         every(table[["scheme", "round", *reasons]]),
+        table[["scheme", "round", *reasons]],
     )

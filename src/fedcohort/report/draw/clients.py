@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Array, Floats
-from fedcohort.report.draw.drawing import Drawing, Switch, Trace, line, meta, name_of
+from fedcohort.report.draw.drawing import ONE_OF, Drawing, Switch, Trace, line, meta, name_of
 from fedcohort.report.facts import clients
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.facts.downsample import bucket_edges, means
@@ -49,9 +49,10 @@ def heat(comparison: Comparison) -> Drawing:
                 "meta": meta("heat", None, of=str(index)),
             }
         )
-    counts = clients.participation(comparison)[["scheme", "client", "rounds", "fewest", "most"]]
+    whole = clients.participation(comparison)
+    counts = whole[["scheme", "client", "rounds", "fewest", "most"]]
     return Drawing(
-        "heat",
+        "participation",
         "Who took part, round by round",
         "One row per client, one column per round, of the first seed; a filled cell took part. "
         "In long runs a cell covers several rounds or clients and shows their share. Stripes are "
@@ -65,6 +66,7 @@ def heat(comparison: Comparison) -> Drawing:
         {},
         (scheme_switch(labels),),
         counts.head(TABLE_ROWS),
+        whole,
     )
 
 
@@ -92,6 +94,7 @@ def histogram(comparison: Comparison) -> Drawing:
             "yaxis": {"title": {"text": "Clients"}, "rangemode": "tozero"},
         },
         table=table[table["clients"] > 0].head(TABLE_ROWS),
+        whole=table,
     )
 
 
@@ -140,6 +143,7 @@ def lorenz(comparison: Comparison) -> Drawing:
             },
         },
         table=pd.DataFrame(fairness, columns=["scheme", "Jain", "Gini"]),
+        whole=table,
     )
 
 
@@ -166,6 +170,7 @@ def losses(comparison: Comparison) -> Drawing:
             "yaxis": {"title": {"text": "Client's loss"}, "rangemode": "tozero"},
         },
         table=clients.worst_clients(comparison).head(TABLE_ROWS),
+        whole=table,
     )
 
 
@@ -199,7 +204,7 @@ def federation(comparison: Comparison) -> Drawing:
         }
         table["importance"] = trace.importance
         return Drawing("federation", "The federation", says, (bars,), layout,
-                       table=table.head(TABLE_ROWS))  # fmt: skip
+                       table=table.head(TABLE_ROWS), whole=table)  # fmt: skip
     shares = clients.label_shares(trace)
     picture = means(shares, 300, shares.shape[1])
     table["labels"] = clients.held_labels(trace)
@@ -228,12 +233,13 @@ def federation(comparison: Comparison) -> Drawing:
             "height": 380,
         },
         table=table.head(TABLE_ROWS),
+        whole=table,
     )
 
 
 def scheme_switch(labels: Sequence[str]) -> Switch:
     """A choice of one scheme."""
-    return Switch("of", "Scheme", tuple((str(i), label) for i, label in enumerate(labels)))
+    return Switch(ONE_OF, "Scheme", tuple((str(i), label) for i, label in enumerate(labels)))
 
 
 def _percent(shares: Floats) -> Array:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fedcohort.core.types import Array
 from fedcohort.report.draw.clients import scheme_switch
@@ -56,6 +57,7 @@ def _embedding(found: Sequence[Clusters]) -> Drawing:
         {},
         (scheme_switch([item.scheme for item in have]),),
         have[0].embedding if have else None,
+        _of_all((item.scheme, item.embedding) for item in have),
     )
 
 
@@ -86,6 +88,7 @@ def _tree(found: Sequence[Clusters]) -> Drawing:
         },
         {},
         (scheme_switch([item.scheme for item in have]),),
+        whole=_of_all((item.scheme, _joints(item.tree)) for item in have),
     )  # fmt: skip
 
 
@@ -116,6 +119,7 @@ def _reachability(found: Sequence[Clusters]) -> Drawing:
         {},
         (scheme_switch([item.scheme for item in have]),),
         have[0].reachability if have else None,
+        _of_all((item.scheme, item.reachability) for item in have),
     )  # fmt: skip
 
 
@@ -135,6 +139,7 @@ def _sizes(found: Sequence[Clusters]) -> Drawing:
         {},
         (scheme_switch([item.scheme for item in have]),),
         have[0].sizes if have else None,
+        _of_all((item.scheme, item.sizes) for item in have),
     )  # fmt: skip
 
 
@@ -159,7 +164,31 @@ def _strata(found: Sequence[Clusters]) -> Drawing:
         {},
         (scheme_switch([item.scheme for item in have]),),
         have[0].strata if have else None,
+        _of_all((item.scheme, item.strata) for item in have),
     )  # fmt: skip
+
+
+def _of_all(tables: Iterable[tuple[str, Any]]) -> pd.DataFrame | None:
+    """The tables of all schemes as one, that says whose a row is."""
+    named = [table.assign(scheme=scheme) for scheme, table in tables]
+    if not named:
+        return None
+    whole = pd.concat(named, ignore_index=True)
+    return whole[["scheme", *whole.columns.drop("scheme")]]
+
+
+def _joints(corners: Any) -> pd.DataFrame:
+    """A row per joint of a tree: between which places, from which heights up to which."""
+    places, heights = corners[:, 0], corners[:, 1]  # (n - 1, 4) each
+    return pd.DataFrame(
+        {
+            "left": places[:, 0],
+            "right": places[:, 3],
+            "height": heights[:, 1],
+            "left_from": heights[:, 0],
+            "right_from": heights[:, 3],
+        }
+    )
 
 
 def _bars(name: str, x: Array, y: Array, kind: str, index: int) -> Trace:

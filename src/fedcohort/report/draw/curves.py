@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedcohort.core.files import file_name
 from fedcohort.maths.curves import window
 from fedcohort.report import facts
-from fedcohort.report.draw.drawing import Drawing, Switch, Trace, band, line, meta, name_of
+from fedcohort.report.draw.drawing import (
+    Drawing,
+    Switch,
+    Trace,
+    View,
+    band,
+    line,
+    meta,
+    name_of,
+)
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.report.facts import clients, weights
 from fedcohort.report.facts.conditions import is_carried
@@ -44,9 +54,13 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
     measures = [each for each in found if each.among(comparison.traces)] or found[:1]
     goal = facts.target_of(comparison, target)
     traces: list[Trace] = []
+    views = []
     for measure in measures:
         for way in LINES:
-            traces += _curves(comparison, measure, way)
+            table = facts.curves(comparison, measure, way)
+            traces += _curves(comparison, measure, way, table)
+            setting = {"measure": measure.name, "line": way}
+            views.append(View(f"progress-{file_name(measure.name)}-{way}", setting, table))
     layouts: dict[str, dict[str, Any]] = {
         f"measure={measure.name}": {
             "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
@@ -71,6 +85,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
         layouts,
         (switch, SMOOTHED, bands),
         every(table[["scheme", "round", "mean", "sd", "lowest", "highest"]]),
+        parts=tuple(views),
     )
 
 
@@ -85,8 +100,7 @@ def _sources(comparison: Comparison) -> str:
     return f" As it was sent: {'; '.join(said)}." if said else ""
 
 
-def _curves(comparison: Comparison, measure: Measure, way: str) -> list[Trace]:
-    table = facts.curves(comparison, measure, way)
+def _curves(comparison: Comparison, measure: Measure, way: str, table: pd.DataFrame) -> list[Trace]:
     form = ":.2%" if measure.percent else ":.4g"
     bands, lines = [], []
     for index, label in enumerate(comparison.labels):
@@ -160,6 +174,7 @@ def cost(comparison: Comparison) -> Drawing:
         },
         (Switch("spent", "Spent", tuple((spent, words) for spent, _, words in kinds)),),
         every(table[["scheme", "round", *(spent for spent, *_ in kinds), "mean"]]),
+        table,
     )
 
 
@@ -235,6 +250,7 @@ def over_rounds(
         {},
         (SMOOTH_OR_RAW,),
         every(table[["scheme", "round", column]]),
+        table[["scheme", "round", column]],
     )
 
 
@@ -314,8 +330,8 @@ def _dots(name: str, x: Any, y: list[str]) -> Trace:
 
 def weight_ratio(comparison: Comparison) -> Drawing:
     """Mean weight of the clients relative to their importance."""
-    table = weights.client_weights(comparison)
-    table = table[table["importance"] > 0]
+    whole = weights.client_weights(comparison)
+    table = whole[whole["importance"] > 0]
     table = table.assign(ratio=table["mean"] / table["importance"])
     quantiles = table.groupby("scheme", sort=False)["ratio"].quantile([0, 0.25, 0.5, 0.75, 1])
     traces = []
@@ -348,6 +364,7 @@ def weight_ratio(comparison: Comparison) -> Drawing:
         table=quantiles.unstack().reset_index().set_axis(
             ["scheme", "lowest", "quarter", "median", "three quarters", "highest"], axis=1
         ),
+        whole=whole,
     )  # fmt: skip
 
 

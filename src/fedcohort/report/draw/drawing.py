@@ -24,6 +24,9 @@ POINTS = 240
 WIDTH = 5.0
 """Inches, of a picture in a notebook."""
 
+ONE_OF = "of"
+"""The switch of a figure that shows one scheme at a time."""
+
 Trace = dict[str, Any]
 
 
@@ -38,12 +41,24 @@ class Switch:
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """A figure as one of its files: with these settings of its switches, and their numbers."""
+
+    name: str
+    """Of the files: the key of the figure, or what begins with it and a dash."""
+    setting: Mapping[str, str]
+    table: pd.DataFrame | None
+
+
+@dataclass(frozen=True, eq=False)
 class Drawing:
     """One figure: what it shows, how to read it, and the numbers behind it.
 
     Every trace has a ``meta`` with the position of its ``scheme`` (or None), the ``role`` that
     decides how the theme colours it, and ``when``: the switch settings under which it is shown.
     ``layouts`` are changes of the layout under a setting such as ``"measure=accuracy"``.
+
+    The ``key`` is its name on the page and that of its files: pictures and CSV.
     """
 
     key: str
@@ -54,6 +69,11 @@ class Drawing:
     layouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     switches: tuple[Switch, ...] = ()
     table: pd.DataFrame | None = None
+    """What the page shows of the numbers."""
+    whole: pd.DataFrame | None = None
+    """All of them, for the file, where the page shows a part."""
+    parts: tuple[View, ...] = ()
+    """The settings that have files of their own; none: one file of each kind for all."""
 
     def __repr__(self) -> str:
         choices = "".join(f", {each.key}=" for each in self.switches)
@@ -80,6 +100,11 @@ class Drawing:
             paint(figure, self)
             figure.savefig(png, format="png", dpi=130)
         return notebook.image(self.title, png.getvalue(), self.caption)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Its files: each is a picture and a CSV of the same name."""
+        return self.parts or (View(self.key, {}, self.table if self.whole is None else self.whole),)
 
     def figure(self, **chosen: str) -> go.Figure:
         """The figure for a notebook, e.g. ``drawing.figure(line="best")``."""

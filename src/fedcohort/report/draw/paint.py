@@ -1,36 +1,82 @@
 """Any figure of the page, for a paper: a `Drawing` by matplotlib, in print's small type.
 
 What plotly calls scatter, bar, box and heatmap is all that figures are made of. A figure with
-switches is painted as the page opens it: every switch at its first choice.
+switches is painted as the page opens it, every switch at its first choice, unless it is told
+otherwise; one that shows a scheme at a time is painted as small pictures of all of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import unescape
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import (
+    EngFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+)
 
-from fedcohort.report.draw.drawing import Drawing, Trace, is_shown
+from fedcohort.report.draw.drawing import ONE_OF, Drawing, Trace, is_shown
 from fedcohort.report.draw.paper import DASHES, MARKERS, STEPS, legend, plain
 from fedcohort.report.draw.styles import LIGHT
 
 GREY = "#777777"
+IN_A_ROW = 3
+"""Small pictures side by side."""
+FEW_DECADES = 2
+"""A logarithmic axis that spans fewer has labels at 2 and 5 of each power of ten, too."""
+NONE: Mapping[str, str] = {}
 
 
-def paint(figure: Figure, drawing: Drawing) -> None:
-    """Paint a drawing into an empty figure of matplotlib."""
-    setting = {switch.key: switch.options[0][0] for switch in drawing.switches}
+def paint(figure: Figure, drawing: Drawing, chosen: Mapping[str, str] = NONE) -> None:
+    """Paint a drawing into an empty figure of matplotlib, with switches as they are ``chosen``."""
+    setting = {switch.key: switch.options[0][0] for switch in drawing.switches} | chosen
+    schemes = [switch.options for switch in drawing.switches if switch.key == ONE_OF]
+    if ONE_OF in chosen or not schemes or len(schemes[0]) == 1:
+        _axes(figure.subplots(), drawing, setting)
+    else:
+        _side_by_side(figure, drawing, setting, schemes[0])
+    legend(figure)
+
+
+def _side_by_side(
+    figure: Figure,
+    drawing: Drawing,
+    setting: Mapping[str, str],
+    schemes: Sequence[tuple[str, str]],
+) -> None:
+    """A small picture for every scheme, with the names of the axes once."""
+    rows = -(-len(schemes) // IN_A_ROW)
+    width, _ = figure.get_size_inches()
+    figure.set_size_inches(width, 0.3 + 0.85 * rows)
+    grid = np.ravel(figure.subplots(rows, min(IN_A_ROW, len(schemes)), squeeze=False))
+    for axes in grid[len(schemes) :]:
+        axes.set_visible(False)
+    for axes, (value, name) in zip(grid, schemes, strict=False):
+        _axes(axes, drawing, {**setting, ONE_OF: value}, names=4)
+        axes.set_title(plain(name), fontsize=7)
+        x, y = axes.get_xlabel(), axes.get_ylabel()
+        axes.set(xlabel="", ylabel="")
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_locator(), MaxNLocator):
+                axis.get_major_locator().set_params(nbins=2)
+    figure.supxlabel(x, fontsize=8)
+    figure.supylabel(y, fontsize=8)
+
+
+def _axes(axes: Any, drawing: Drawing, setting: Mapping[str, str], names: int = 12) -> None:
+    """Paint what is shown under a setting, with at most so many names at an axis."""
     layout = dict(drawing.layout)
     for key, value in setting.items():
         for part, change in drawing.layouts.get(f"{key}={value}", {}).items():
             old = layout.get(part)
             layout[part] = {**old, **change} if isinstance(old, Mapping) else change
-    axes = figure.subplots()
     axes.set_axisbelow(True)
     shown = [trace for trace in drawing.traces if is_shown(trace, setting)]
     places = _Places(shown, layout)
@@ -38,9 +84,8 @@ def paint(figure: Figure, drawing: Drawing) -> None:
         _KINDS[trace["type"]](axes, trace, places, number)
     for shape in layout.get("shapes", []):
         _guide(axes, shape)
-    _axis(axes, "x", layout.get("xaxis", {}), places.of["x"])
-    _axis(axes, "y", layout.get("yaxis", {}), places.of["y"])
-    legend(figure, axes, len(axes.get_legend_handles_labels()[0]))
+    for which, there in places.of.items():
+        _axis(axes, which, layout.get(f"{which}axis", {}), there, names)
 
 
 class _Places:
@@ -82,7 +127,14 @@ def _colour(trace: Trace, number: int) -> str:
 
 
 def _name(trace: Trace) -> str:
-    return plain(unescape(str(trace.get("name", ""))))
+    name = unescape(str(trace.get("name", "")))
+    return plain(f" {name}" if name.startswith("_") else name)  # matplotlib hides names with _
+
+
+def _some(trace: Trace, points: int) -> tuple[int, int]:
+    """At which points of a curve a marker stands: those of equal curves lie side by side."""
+    step = max(1, points // 7)
+    return (trace["meta"]["scheme"] or 0) * step // len(LIGHT) % step, step
 
 
 def _scatter(axes: Any, trace: Trace, places: _Places, number: int) -> None:
@@ -101,7 +153,7 @@ def _scatter(axes: Any, trace: Trace, places: _Places, number: int) -> None:
         x, y, color=colour, label=_name(trace) or None,
         linestyle=DASHES[trace.get("line", {}).get("dash", "solid")] if "lines" in mode else "",
         marker=MARKERS.get(symbol, "o") if "markers" in mode else "",
-        markevery=max(1, len(x) // 7) if "lines" in mode else None,
+        markevery=_some(trace, len(x)) if "lines" in mode else None,
         drawstyle="steps-mid" if trace.get("line", {}).get("shape") == "hvh" else "default",
     )  # fmt: skip
 
@@ -152,12 +204,12 @@ def _guide(axes: Any, shape: Mapping[str, Any]) -> None:
     draw(at, color=GREY, linestyle=":", linewidth=0.8)
 
 
-def _axis(axes: Any, which: str, told: Mapping[str, Any], names: list[str]) -> None:
+def _axis(axes: Any, which: str, told: Mapping[str, Any], names: list[str], most: int) -> None:
     axis = getattr(axes, f"{which}axis")
     axis.set_label_text(plain(unescape(str(told.get("title", {}).get("text", "")))))
     percent = re.fullmatch(r"\.\d%", str(told.get("tickformat", "")))
     if names:
-        shown = range(0, len(names), -(-len(names) // 12))
+        shown = range(0, len(names), -(-len(names) // most))
         axis.set_ticks(list(shown), [plain(unescape(names[i])) for i in shown])
     elif "tickvals" in told:
         axis.set_ticks(told["tickvals"], told["ticktext"])
@@ -165,7 +217,11 @@ def _axis(axes: Any, which: str, told: Mapping[str, Any], names: list[str]) -> N
         axis.set_ticks([])
     elif told.get("type") == "log":
         getattr(axes, f"set_{which}scale")("log")
+        low, high = getattr(axes, f"get_{which}lim")()
+        subs = (1, 2, 5) if high < 10**FEW_DECADES * low else (1,)
+        axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(EngFormatter(sep=""))
+        axis.set_minor_formatter(NullFormatter())
     elif percent:
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0 if percent[0] == ".0%" else 1))
     elif told.get("title", {}).get("text") in ("Round", "Client", "Class"):

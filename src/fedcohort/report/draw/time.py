@@ -46,6 +46,7 @@ def progress_in_time(comparison: Comparison) -> tuple[Drawing, ...]:
             {},
             (SMOOTH_OR_RAW,),
             every(table[["scheme", "round", "time", "mean"]]),
+            table,
         ),
     )
 
@@ -82,5 +83,6 @@ def latencies(comparison: Comparison) -> tuple[Drawing, ...]:
             .agg(["size", "min", "median", "max"])
             .reset_index()
             .rename(columns={"size": "clients", "min": "fastest", "max": "slowest"}),
+            table,
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,8 +10,6 @@ from fedcohort.report.draw import answers
 from fedcohort.report.panels.base import Content, Panel, Shown, box
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.simulation import Comparison
 
 
@@ -26,10 +23,6 @@ class DropOuts(Panel):
 
     def content(self, shown: Shown) -> Content:
         return (*answers.answers(shown.comparison), *_answers(shown.comparison))
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        table = facts.answers(shown.comparison)
-        return {"answers": table} if len(table) else {}
 
 
 def _answers(comparison: Comparison) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class Shown:
 class Panel(Checked, ABC):
     """A part of the report: on the page with a heading, as tables (CSV), and as pictures.
 
-    A panel that says nothing of tables and pictures has those of the figures of its content.
+    Every figure of its content is a picture and a table under its own key, by itself.
     """
 
     name: ClassVar[str]
@@ -69,16 +69,25 @@ class Panel(Checked, ABC):
     def content(self, shown: Shown) -> Content:
         """What it shows; nothing where there is nothing to show, and the panel is left out."""
 
+    def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+        """Tables that belong to no figure, by the name of their file."""
+        return {}
+
     def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        """The facts behind it, by the name of their file."""
-        found = drawings(self.content(shown))
-        return {each.key: each.table for each in found if each.table is not None}
+        """The numbers of its figures, and further ones, by the name of their file."""
+        views = [view for each in drawings(self.content(shown)) for view in each.views]
+        drawn = {view.name: view.table for view in views if view.table is not None}
+        return {**drawn, **self.further(shown)}
 
     def pictures(self, shown: Shown) -> Mapping[str, Paint]:
         """What paints its figures for papers, by the name of their file."""
         from fedcohort.report.draw.paint import paint  # matplotlib is loaded when it is needed
 
-        return {each.key: partial(paint, drawing=each) for each in drawings(self.content(shown))}
+        return {
+            view.name: partial(paint, drawing=each, chosen=view.setting)
+            for each in drawings(self.content(shown))
+            for view in each.views
+        }
 
 
 def which_division(comparison: Comparison) -> tuple[str, ...]:

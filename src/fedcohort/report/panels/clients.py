@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedcohort.report.draw import clients
-from fedcohort.report.facts import clients as facts
-from fedcohort.report.panels.base import Content, Paint, Panel, Shown, which_division
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
 @dataclass(frozen=True)
@@ -27,20 +21,3 @@ class Participation(Panel):
         c = shown.comparison
         pair = clients.histogram(c), clients.lorenz(c)
         return (*which_division(c), clients.heat(c), pair)
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        c = shown.comparison
-        return {
-            "participation": facts.participation(c),
-            "participation_histogram": facts.participation_histogram(c),
-            "lorenz": facts.lorenz(c),
-        }
-
-    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
-        from fedcohort.report.draw import paper
-
-        c = shown.comparison
-        return {
-            "lorenz": partial(paper.lorenz, comparison=c),
-            "participation": partial(paper.heat, comparison=c),
-        }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
 from fedcohort.report.draw import curves
 from fedcohort.report.facts.measures import measured
-from fedcohort.report.panels.base import Content, Paint, Panel, Shown, box
+from fedcohort.report.panels.base import Content, Panel, Shown, box
 from fedcohort.report.show.format import byte_count
 
 if TYPE_CHECKING:
@@ -32,19 +31,11 @@ class Costs(Panel):
         level = [curves.cost(c)] if measured(c)[0].among(c.traces) else []
         return (*level, _ledger(c), _disclosures(c), *_privacy(c))
 
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+    def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         c = shown.comparison
         noise = facts.privacy(c)
         told = {"ledger": facts.ledger(c), "disclosures": facts.disclosures(c)}
         return told if noise.empty else {**told, "privacy": noise}
-
-    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
-        from fedcohort.report.draw import paper
-
-        c, measure = shown.comparison, measured(shown.comparison)[0]
-        if not measure.among(c.traces):
-            return {}
-        return {"cost": partial(paper.cost, comparison=c, measure=measure)}
 
 
 def _ledger(comparison: Comparison) -> str:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
-from fedcohort.core.files import file_name
-from fedcohort.report import facts
 from fedcohort.report.draw import curves
 from fedcohort.report.draw.styles import swatch
-from fedcohort.report.facts.measures import LINES, measured
-from fedcohort.report.panels.base import Content, Paint, Panel, Shown
+from fedcohort.report.facts.measures import measured
+from fedcohort.report.panels.base import Content, Panel, Shown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.simulation import Comparison
 
 
@@ -33,27 +27,6 @@ class Curves(Panel):
         c = shown.comparison
         drawn = any(measure.among(c.traces) for measure in measured(c))
         return (*_chips(c), *([curves.progress(c, shown.target)] if drawn else []))
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        c = shown.comparison
-        return {
-            f"{file_name(measure.name)}_{line}": facts.curves(c, measure, line)
-            for measure in measured(c)
-            for line in LINES
-        }
-
-    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
-        from fedcohort.report.draw import paper
-
-        c, measures = shown.comparison, measured(shown.comparison)
-        return {
-            f"{file_name(measure.name)}-{line}": partial(
-                paper.progress, comparison=c, measure=measure, line=line, target=shown.target
-            )
-            for measure in measures
-            if measure.among(c.traces)
-            for line in (LINES if measure is measures[0] else ("rolling",))
-        }
 
 
 def _chips(comparison: Comparison) -> list[str]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from fedcohort.report import facts
 from fedcohort.report.draw import divisions
 from fedcohort.report.panels.base import Content, Panel, Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -24,7 +19,3 @@ class Divisions(Panel):
 
     def content(self, shown: Shown) -> Content:
         return divisions.divisions(shown.comparison)
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        several = len(shown.comparison.partitions) > 1
-        return {"divisions": facts.by_division(shown.comparison)} if several else {}

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedcohort.report.draw import curves
-from fedcohort.report.facts import clients
-from fedcohort.report.panels.base import Content, Paint, Panel, Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fedcohort.report.panels.base import Content, Panel, Shown
 
 
 @dataclass(frozen=True)
@@ -25,13 +19,3 @@ class Labels(Panel):
 
     def content(self, shown: Shown) -> Content:
         return (curves.labels(shown.comparison),)
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        return {"labels": clients.labels_over_rounds(shown.comparison)}
-
-    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
-        from fedcohort.report.draw import paper
-
-        if not shown.comparison.traces[0].label_histograms.shape[1]:
-            return {}
-        return {"label-distance": partial(paper.labels, comparison=shown.comparison)}

@@ -47,7 +47,7 @@ class Result(Panel):
         out += f'<p class="lead">{escape(both)}</p>' if both else ""
         return (out,)
 
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+    def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         return {
             "summary": facts.summary(shown.comparison, shown.target),
             "pairwise": facts.pairwise(shown.comparison),

@@ -42,5 +42,5 @@ class Settings(Panel):
         what = "Everything that decided these runs"
         return (box(what, lead, table, again),)
 
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+    def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         return {"settings": facts.settings(shown.comparison)}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from fedcohort.report import facts
 from fedcohort.report.draw import time
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -26,7 +21,3 @@ class Time(Panel):
         c = shown.comparison
         takes = time.latencies(c)
         return (*time.progress_in_time(c), *(which_division(c) if takes else ()), *takes)
-
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
-        table = facts.latencies(shown.comparison)
-        return {"latencies": table} if len(table) else {}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report.draw.clients import losses
 from fedcohort.report.facts import clients
-from fedcohort.report.panels.base import Content, Paint, Panel, Shown, box, which_division
+from fedcohort.report.panels.base import Content, Panel, Shown, box, which_division
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +34,5 @@ class WorstClients(Panel):
         )
         return (*which_division(comparison), losses(comparison), last)
 
-    def tables(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
+    def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         return {"worst_clients": clients.worst_clients(shown.comparison)}
-
-    def pictures(self, shown: Shown) -> Mapping[str, Paint]:
-        from fedcohort.report.draw import paper
-
-        if clients.loss_quantiles(shown.comparison).empty:
-            return {}
-        return {"client-losses": partial(paper.losses, comparison=shown.comparison)}
