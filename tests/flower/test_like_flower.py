@@ -14,11 +14,13 @@ import pytest
 from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
 
 pytest.importorskip("flwr")
-from flwr.app import Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.server import strategy as older
+from flwr.serverapp import strategy as strategies
 from flwr.serverapp.strategy import FedAvg
 
 from fedcohort import flower
-from fedcohort.flower.familiar import Familiar
+from fedcohort.flower.familiar import ELSEWHERE, Familiar
 from helpers.flower_play import Counting, N, app, play, task
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +133,15 @@ def test_arguments_with_a_meaning_here_are_taken() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"fraction_train": 0.3}, r"For 0.3 of 8 write CohortStrategy\('uniform:m=2', clients=8\)"),
+        (
+            {"fraction_train": 0.5},
+            r"For 0.5 of 8 write CohortStrategy\('fedavg:weights=normalised,m=4', clients=8\), "
+            r"which chooses and weighs as FedAvg does, or \('uniform:m=4', clients=8\)",
+        ),
+        ({"fraction_train": 0}, r"where nobody is to train, use Flower's FedAvg\(fraction_train=0"),
+        ({"fraction_train": -1}, "'fraction_train' parameter of CohortStrategy must be left out"),
+        ({"evaluate_fn": print}, r"start\(\) takes it: write strategy.start\(.*evaluate_fn="),
+        ({"proximal_mu": 0.1}, 'write algorithm="fedprox:mu=0.1"'),
         ({"min_train_nodes": 2}, "m of its scheme is how many clients train"),
         ({"arrayrecord_key": "model"}, r'Read msg.content\["arrays"\]'),
         ({"configrecord_key": "c"}, r'Read msg.content\["config"\]'),
@@ -142,6 +152,53 @@ def test_arguments_with_a_meaning_here_are_taken() -> None:
 def test_what_means_nothing_here_is_answered_by_what_to_write(given, says) -> None:
     with pytest.raises((BadInput, BadParameter), match=says):
         flower.CohortStrategy("md", clients=N, **given)
+
+
+@pytest.mark.parametrize("least", [None, 1, 3])
+@pytest.mark.parametrize("fraction", [0.01, 0.3, 1.0])
+def test_as_many_as_fedavg_samples_itself(fraction, least) -> None:
+    """What the sentence says of training, and who evaluates, are FedAvg's own numbers."""
+    kinds = ("train", "evaluate")
+    named = {f"min_{kind}_nodes": least for kind in kinds if least is not None}
+    theirs = FedAvg(fraction_train=fraction, fraction_evaluate=fraction, **named)
+    arrays, grid = flower.first_model(task(), 3), flower.InProcessGrid(told(loss=1.0), N)
+    train, evaluate = (
+        len(list(getattr(theirs, f"configure_{kind}")(1, arrays, ConfigRecord(), grid)))
+        for kind in kinds
+    )
+    with pytest.raises(BadInput, match=rf"'uniform:m={train}', clients={N}"):
+        flower.CohortStrategy("md", clients=N, fraction_train=fraction, **named)
+    named.pop("min_train_nodes", None)
+    who, _ = evaluated(clients=N, fraction_evaluate=fraction, **named)
+    assert len(who) == 2 * evaluate
+
+
+def test_one_client_alone_is_told_that_fedavg_waits_for_two() -> None:
+    with pytest.raises(BadInput, match="'uniform:m=2', clients=2"):
+        flower.CohortStrategy("md", clients=1, fraction_train=0.1)
+
+
+def test_the_arguments_of_every_other_strategy_are_answered() -> None:
+    named = ("FedAdagrad", "FedAdam", "FedAvgM", "FedProx", "FedTrimmedAvg", "FedYogi", "Krum")
+    answered = {"self", *Familiar.__annotations__, *ELSEWHERE}
+    old = {"Krum", "FedAvg", "FedAvgM", "FedProx", "FaultTolerantFedAvg"}
+    for module, names in ((strategies, {*named, "MultiKrum", "QFedAvg"}), (older, old)):
+        for name in names:
+            taken = set(inspect.signature(getattr(module, name).__init__).parameters)
+            assert taken - answered <= {"min_completion_rate_evaluate"}, name
+    start = set(inspect.signature(flower.CohortStrategy.start).parameters)
+    assert start <= answered
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_an_answer_tells_to_write_can_be_written(name) -> None:
+    with pytest.raises(BadInput, match=f"^CohortStrategy has no '{name}': .*[^.]\\.$") as raised:
+        flower.CohortStrategy("md", clients=N, **{name: 1})
+    for argument, spec in re.findall(
+        r'(algorithm|optimiser|aggregator)="([^"]+)"', str(raised.value)
+    ):
+        given = {argument: spec, "dropouts": "none", "quorum": 0}
+        flower.CohortStrategy("binomial:m=3", clients=N, **given)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +221,9 @@ def test_neither_clients_nor_a_word_that_nobody_knows() -> None:
         flower.CohortStrategy("md")
     with pytest.raises(TypeError, match=r"no argument 'fraction_evalute'\. Did you mean"):
         flower.CohortStrategy("md", clients=N, fraction_evalute=1.0)
+    with pytest.raises(TypeError, match=r"no argument 'xxx") as raised:
+        flower.CohortStrategy("md", clients=N, **{"x" * 9000: 1})
+    assert len(str(raised.value)) < 150
 
 
 # -- metrics ---------------------------------------------------------------------------------

@@ -98,7 +98,8 @@ def test_all_figures_are_drawn_without_an_error_or_a_request(page, path):
     draw_all(page)
     keys = {e.get_attribute("data-key") for e in page.find_elements(By.CSS_SELECTOR, ".plot")}
     assert keys >= {"progress", "cost", "participation", "histogram", "lorenz", "coverage",
-                    "distance", "weights", "ratio", "losses", "federation", "embedding", "sizes"}  # fmt: skip
+                    "distance", "weights", "ratio", "losses", "federation", "embedding",
+                    "sizes"}  # fmt: skip
     assert page.get_log("browser") == []
     assert [url for url in requests(page) if not url.startswith("data:")] == [path.as_uri()]
 

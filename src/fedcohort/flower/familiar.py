@@ -1,4 +1,4 @@
-"""The arguments of Flower's ``FedAvg``: taken where they mean the same here, answered otherwise."""
+"""The arguments of Flower's strategies: taken where they mean the same, answered otherwise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, brief, shown
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.flower.evaluation import EVALUATORS, Evaluators
 from fedcohort.flower.metrics import Aggregate, Averaging
@@ -27,6 +27,63 @@ class Familiar(TypedDict, total=False):
     configrecord_key: str
     train_metrics_aggr_fn: Aggregate | None
     evaluate_metrics_aggr_fn: Aggregate | None
+
+
+LONGEST = 80
+"""How much of a name is compared with those that there are."""
+LEAST = 2
+"""``min_train_nodes`` and ``min_evaluate_nodes`` of FedAvg, where nobody says otherwise."""
+
+_START = "start() takes it: write strategy.start(grid, initial_arrays, {name}=...)"
+_SCHEME = "its scheme says how many clients train: write 'fedavg:m=3,weights=normalised', say"
+_ADAPTIVE = 'write optimiser="adam:eta_g=0.1,beta1=0.9,beta2=0.99,tau=0.001", or "yogi", "adagrad"'
+_QUORUM = "failures are counted: write quorum=0.5 for the share of clients that must answer"
+_MOMENTUM = 'write optimiser="sgd:eta_g=1.0,momentum=0.9"'
+_NOISE = (
+    'write aggregator="gaussian:clip=0.5,noise=1.39" with dropouts="none" and quorum=0, and read '
+    "what it promises in docs/privacy.md"
+)
+_BULYAN = 'there is no Bulyan here: write aggregator="krum:f=1" or "median"'
+_FAIR = "there is no q-FedAvg here: a scheme that prefers clients with a high loss is 'pow-d:m=3'"
+
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("grid", "initial_arrays", "num_rounds", "timeout", "train_config", "evaluate_config",
+         "evaluate_fn"), _START,
+    ),
+    "proximal_mu": 'write algorithm="fedprox:mu=0.1"',
+    **dict.fromkeys(("eta", "beta_1", "beta_2", "tau"), _ADAPTIVE),
+    "eta_l": "clients take their steps themselves: set it in their train function",
+    **dict.fromkeys(("server_learning_rate", "server_momentum"), _MOMENTUM),
+    "beta": 'write aggregator="trimmed-mean:share=0.1"',
+    **dict.fromkeys(
+        ("num_malicious_nodes", "num_malicious_clients"), 'write aggregator="krum:f=1"'
+    ),
+    **dict.fromkeys(
+        ("num_nodes_to_select", "num_clients_to_keep"), 'write aggregator="krum:f=1,keep=3"'
+    ),
+    **dict.fromkeys(("selection_rule", "first_aggregation_rule"), _BULYAN),
+    **dict.fromkeys(
+        ("q", "q_param", "client_learning_rate", "qffl_learning_rate", "train_loss_key"), _FAIR
+    ),
+    **dict.fromkeys(
+        ("noise_multiplier", "clipping_norm", "num_sampled_clients", "initial_clipping_norm",
+         "target_clipped_quantile", "clip_norm_lr", "clipped_count_stddev", "clip_norm"), _NOISE,
+    ),
+    **dict.fromkeys(("fraction_fit", "min_fit_clients"), _SCHEME),
+    "min_evaluate_clients": "write min_evaluate_nodes=2",
+    "min_available_clients": "write clients=10",
+    "on_fit_config_fn": "write strategy.start(..., train_config=ConfigRecord({...})); what changes "
+    "from round to round goes into configure_train, which a subclass may extend",
+    "on_evaluate_config_fn": "write strategy.start(..., evaluate_config=ConfigRecord({...})); what "
+    "changes from round to round goes into configure_evaluate, which a subclass may extend",
+    **dict.fromkeys(("accept_failures", "min_completion_rate_fit"), _QUORUM),
+    "initial_parameters": "write strategy.start(grid, initial_arrays)",
+    "fit_metrics_aggregation_fn": "it is train_metrics_aggr_fn now",
+    "evaluate_metrics_aggregation_fn": "it is evaluate_metrics_aggr_fn now",
+    "inplace": "leave it out",
+}  # fmt: skip
+"""What to write for arguments of ``start()``, of other strategies and of Flower's older ones."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +127,8 @@ def understood(clients: int | None, evaluate: Evaluators, given: Mapping[str, An
     share = isinstance(who, float) and 0 < who < 1
     must = f"one of {EVALUATORS}, or a share of the clients in (0, 1)"
     _require("evaluate", who is None or share or who in EVALUATORS, must, who)
-    least = given.get("min_evaluate_nodes", 1)
+    # A share in our own words is that share; in FedAvg's it is what FedAvg would sample.
+    least = given.get("min_evaluate_nodes", 1 if fraction is None else LEAST)
     fits = is_whole(least) and least >= 0
     _require("min_evaluate_nodes", fits, "an int of at least 0", least)
     key = given.get("weighted_by_key")
@@ -92,10 +150,13 @@ def _averaging(name: str, given: Mapping[str, Any], key: str | None) -> Averagin
 def _known(given: Mapping[str, Any]) -> None:
     """A keyword that is neither ours nor FedAvg's is a mistake, as of any function."""
     for name in given:
+        if name in ELSEWHERE:
+            answer = ELSEWHERE[name].replace("{name}", name)
+            raise BadInput(f"CohortStrategy has no '{name}': {answer}.")
         if name not in Familiar.__annotations__:
-            near = difflib.get_close_matches(name, Familiar.__annotations__, 1)
+            near = difflib.get_close_matches(name[:LONGEST], Familiar.__annotations__, 1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise TypeError(f"CohortStrategy has no argument '{name}'.{hint}")
+            raise TypeError(f"CohortStrategy has no argument '{brief(name)}'.{hint}")
 
 
 def _same(ours: str, value: Any, theirs: str, familiar: Any) -> Any:
@@ -109,16 +170,24 @@ def _same(ours: str, value: Any, theirs: str, familiar: Any) -> Any:
 
 def _refuse_training(given: Mapping[str, Any], clients: int) -> None:
     """Who trains is the scheme's to say."""
-    fraction = given.get("fraction_train")
+    fraction, least = given.get("fraction_train"), given.get("min_train_nodes")
     if fraction is not None:
-        m = "m"
-        if is_real(fraction) and 0 < fraction <= 1:
-            m = str(max(1, int(fraction * clients)))  # as FedAvg rounds it
+        if is_real(fraction) and fraction == 0:
+            raise BadInput(
+                "CohortStrategy has no 'fraction_train', and chooses who trains in every round: "
+                "where nobody is to train, use Flower's FedAvg(fraction_train=0.0)."
+            )
+        _require("fraction_train", is_real(fraction) and 0 < fraction <= 1, "left out", fraction)
+        # As FedAvg samples, which waits until there are so many.
+        m = max(int(fraction * clients), least if is_whole(least) else LEAST)
+        told = f"m={m}', clients={max(m, clients)})"
         raise BadInput(
             "CohortStrategy has no 'fraction_train': its scheme says how many clients train. For "
-            f"{fraction} of {clients} write CohortStrategy('uniform:m={m}', clients={clients})."
+            f"{shown(fraction)} of {clients} write CohortStrategy('fedavg:weights=normalised,"
+            f"{told}, which chooses and weighs as FedAvg does, or ('uniform:{told}, which chooses "
+            "alike and has no bias."
         )
-    if given.get("min_train_nodes") is not None:
+    if least is not None:
         raise BadInput(
             "CohortStrategy has no 'min_train_nodes': m of its scheme is how many clients train, "
             "as in 'uniform:m=3', and quorum=0.5 the share of them that must answer."
