@@ -5,7 +5,7 @@ The ledger listens to the conversation, so no scheme contains a line of bookkeep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_type_hints
 
@@ -56,6 +56,27 @@ class Cost(NamedTuple):
         return self.bytes_down + self.bytes_up
 
 
+class Booked(tuple[Mapping[str, Any], ...]):
+    """The rows of an account, one per purpose: a tuple that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        messages, sent = (
+            sum(int(row.get(name, 0)) for row in self for name in names)
+            for names in (("messages",), ("bytes_down", "bytes_up"))
+        )
+        return self.table(f"Ledger: {messages:,} messages, {sent:,} bytes")
+
+    def table(self, title: str) -> str:
+        """The rows under a title."""
+        heads = ("Purpose", "Messages", "Bytes down", "Bytes up", "The server learnt", "Epsilon")
+        names = ("purpose", "messages", "bytes_down", "bytes_up", "discloses", "epsilon")
+        rows = [["–" if row.get(name) is None else row[name] for name in names] for row in self]
+        return notebook.table(title, heads, rows)
+
+
 @dataclass
 class Ledger:
     """The account of one run.
@@ -87,17 +108,24 @@ class Ledger:
         cost = self.total()
         rounds = len({entry.round for entry in self.entries if entry.round >= 0})
         spent = f"{cost.messages:,} messages, {cost.bytes:,} bytes"
-        return f"<Ledger of {rounds} round{'s' * (rounds != 1)}: {spent}>"
+        return f"<Ledger of {rounds} {notebook.plural(rounds, 'round')}: {spent}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: cost and disclosure by purpose."""
+        return self.booked().table(repr(self).strip("<>"))
+
+    def booked(self) -> Booked:
+        """Cost and disclosure by purpose."""
         says, spent = self.disclosures(), self.epsilons()
-        heads = ("Purpose", "Messages", "Bytes down", "Bytes up", "The server learnt", "Epsilon")
-        rows = [
-            (purpose, *cost, says[purpose], spent.get(purpose, "–"))
+        return Booked(
+            {
+                "purpose": purpose,
+                **cost._asdict(),
+                "discloses": says[purpose],
+                "epsilon": spent.get(purpose),
+            }
             for purpose, cost in self.by_purpose().items()
-        ]
-        return notebook.table(repr(self).strip("<>"), heads, rows)
+        )
 
     def greeted(self, clients: int, heard: int, up: int, sizes: bool) -> None:
         """Book who was asked for its name (and size) and how many bytes came back."""

@@ -134,8 +134,9 @@ class Selector:
 
     def __repr__(self) -> str:
         under_way = "" if self._selection is None else ", a cohort is chosen"
+        n = len(self.federation)
         return (
-            f"<Selector {self.scheme.spec} over {len(self.federation)} clients, "
+            f"<Selector {self.scheme.spec} over {n} {notebook.plural(n, 'client')}, "
             f"seed {self.seed}: round {self.round}{under_way}>"
         )
 
@@ -148,7 +149,7 @@ class Selector:
                 ("scheme", str(self.scheme)),
                 ("clients", repr(self.federation)),
                 ("asks or listens to", asks or "nothing"),
-                ("chosen now", None if self.pending is None else repr(self.pending)),
+                ("chosen now", None if self.pending is None else repr(self.pending).strip("<>")),
                 ("guards", ", ".join(guard.spec for guard in self._setup.guards) or None),
                 ("so far", repr(self.ledger).strip("<>")),
             ],

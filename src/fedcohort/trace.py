@@ -18,7 +18,7 @@ from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import Entry, Ledger
+from fedcohort.ledger import Booked, Entry, Ledger
 from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.maths.inequality import gini, jain
 from fedcohort.server.latencies import Latencies, Stopwatch
@@ -116,6 +116,7 @@ class Trace:
         for name, fill in defaults.items():  # not in traces of older versions
             if len(getattr(self, name)) == 0:
                 object.__setattr__(self, name, fill())
+        object.__setattr__(self, "ledger", Booked(self.ledger))
 
     @classmethod
     def from_records(
@@ -172,7 +173,7 @@ class Trace:
         costs = np.array([_cost(record) for record in every], dtype=np.int64).reshape(length, 3)
         return cls(
             settings={k: v for k, v in settings.items() if k not in _OF_CLIENTS},
-            ledger=_ledger_rows([entry for record in every for entry in record.entries]),
+            ledger=Ledger(entries=[e for record in every for e in record.entries]).booked(),
             train_loss=found[0],
             test_loss=found[1],
             accuracy=found[2],
@@ -256,7 +257,7 @@ class Trace:
     def __repr__(self) -> str:
         name, value = self.last()
         where = f", partition {self.partition}" if self.partition else ""
-        done = f"{self.rounds} rounds, {name} {value:.4g}"
+        done = f"{self.rounds} {notebook.plural(self.rounds, 'round')}, {name} {value:.4g}"
         return f"<Trace of {self.label}{where}, seed {self.seed}: {done}>"
 
     def _repr_html_(self) -> str:
@@ -494,20 +495,6 @@ def _classes(histograms: Ints, cohort: Cohort) -> int:
 def _cost(record: Record) -> tuple[int, int, int]:
     cost = Ledger(entries=list(record.entries)).total()
     return cost.messages, cost.bytes_down, cost.bytes_up
-
-
-def _ledger_rows(entries: list[Any]) -> tuple[Mapping[str, Any], ...]:
-    ledger = Ledger(entries=entries)
-    says, spent = ledger.disclosures(), ledger.epsilons()
-    return tuple(
-        {
-            "purpose": purpose,
-            **cost._asdict(),
-            "discloses": says[purpose],
-            "epsilon": spent.get(purpose),
-        }
-        for purpose, cost in ledger.by_purpose().items()
-    )
 
 
 def _told(disclosures: Iterable[Sequence[Any]]) -> tuple[Disclosure, ...]:

@@ -142,6 +142,14 @@ def test_void_rounds_are_in_the_table_and_in_the_report(tmp_path) -> None:
     assert "Void rounds" in page
 
 
+def test_a_measure_that_is_none_is_refused_before_anything_is_begun(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("fedcohort.cli.compare.run", lambda *_, **__: pytest.fail("it began"))
+    words = ["compare", "md", "--measure", "foo", "--out", str(tmp_path / "run")]
+    with pytest.raises(UnknownName, match="no measure named 'foo'"):
+        CliRunner().invoke(app(), words, catch_exceptions=False)
+    assert not (tmp_path / "run").exists()
+
+
 def test_how_much_clients_differ_is_told(tmp_path) -> None:
     words = ["compare", "md", "--rounds", "2", "--seeds", "1", "--jobs", "1", "--steps", "1"]
     words += ["--measure", "f1", "--out", str(tmp_path / "run"), "--partition"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
+import json
 import re
 from html.parser import HTMLParser
 
@@ -93,6 +95,66 @@ def test_every_object_is_a_table_in_a_notebook(everything):
         assert len(html) < (100_000 if name == "Drawing" else 20_000), name
     assert NASTY in Balanced(everything["Federation"]._repr_html_()).words
     assert NASTY in Balanced(everything["Comparison"]._repr_html_()).words
+
+
+def test_one_of_a_thing_is_not_many(everything):
+    alone = fedcohort.Federation.from_sizes([1])
+    selector = fedcohort.Selector("md:m=1", alone, seed=0)
+    assert repr(alone) == "Federation(1 client, 1 sample)"
+    assert repr(selector) == "<Selector md:m=1 over 1 client, seed 0: round 0>"
+    assert repr(selector.design()) == "<Rows over 1 client: 1 draw a round>"
+    found = fedcohort.compare(Quadratic(np.eye(2)), ["md:m=1"], rounds=1, seeds=1, jobs=1)
+    assert repr(found) == "<Comparison of md: 1 run, 1 seed>"
+    assert "seed 0: 1 round, " in repr(found.traces[0])
+    assert repr(everything["Federation"]) == "Federation(4 clients, 100 samples)"
+
+
+def test_no_chance_is_below_nothing():
+    """A client without samples has the chance 0, not -0."""
+    federation = fedcohort.Federation.from_sizes([3, 2, 0])
+    design = fedcohort.Selector("md:m=2", federation, seed=0).design()
+    assert not np.signbit(design.inclusion()).any()
+    assert "0 to 0.84" in Balanced(design._repr_html_()).words
+    assert "-0" not in Balanced(design._repr_html_()).words
+
+
+def test_positions_of_clients_are_no_amounts():
+    html = fedcohort.Cohort.equal([3037, 12_345])._repr_html_()
+    assert "3037" in html
+    assert "12345" in html
+
+
+def test_the_cohort_of_a_selector_stands_without_brackets(everything):
+    words = Balanced(everything["Selector"]._repr_html_()).words
+    assert "Cohort of 2 clients, weights {0: 0.5, 1: 0.5}" in words
+    assert "<Cohort" not in words
+
+
+def test_the_ledger_of_a_run_is_a_table_and_still_its_rows(everything):
+    ledger = everything["Trace"].ledger
+    page = Balanced(ledger._repr_html_())
+    assert "table" in page.seen
+    assert "training" in page.words
+    assert "messages" in page.words
+    assert isinstance(ledger, tuple)
+    assert ledger == tuple(dict(row) for row in ledger)
+    assert json.loads(json.dumps(ledger)) == [dict(row) for row in ledger]
+    assert copy.deepcopy(ledger) == ledger
+
+
+def test_a_comparison_marks_the_best_and_shows_the_spread():
+    task = Quadratic(np.diag([1.0, 2.0, 3.0]))
+    found = fedcohort.compare(task, ["md:m=1", "full"], rounds=5, seeds=3, jobs=1)
+    words = Balanced(found._repr_html_()).words
+    last = {label: [t.last()[1] for t in found.of(label)] for label in found.labels}
+    best = min(last, key=lambda label: np.mean(last[label]))
+    level = f"training loss {np.mean(last[best]):.4g} ± {np.std(last[best], ddof=1):.2g}, the best"
+    assert level in words
+    assert words.count("the best") == 1
+    assert "by chance" in words
+    alone = fedcohort.compare(task, ["full"], rounds=2, seeds=1, jobs=1)._repr_html_()
+    assert "best" not in alone
+    assert "±" not in Balanced(alone).words.replace("mean ± sd", "")
 
 
 def test_a_drawing_shows_its_figure_where_plotly_can(everything, monkeypatch):

@@ -56,6 +56,11 @@ def test_pictures_and_tables_go_where_they_are_sent(folder, tmp_path):
     assert not (folder / "report.html").exists()
 
 
+def test_pictures_is_the_name_of_what_png_was(folder, tmp_path):
+    run(folder, "--pictures", tmp_path / "p")
+    assert {path.suffix for path in (tmp_path / "p").iterdir()} == {".png", ".svg", ".pdf"}
+
+
 def test_open_opens_the_page(folder, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)

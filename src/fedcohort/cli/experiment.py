@@ -28,6 +28,7 @@ from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import LIMIT
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.simulation.measures import known_measures
 from fedcohort.simulation.problem import Problem
 
 
@@ -44,6 +45,7 @@ def understood(**words: Any) -> Experiment:
     """The parameters of `fedcohort.cli.compare.compare`, checked and built."""
     given = SimpleNamespace(**words)
     _check(given)
+    known_measures(given.measure or ())
     options: dict[str, Any] = {
         "work": LocalWork(
             steps=20 if given.steps is None and given.epochs is None else given.steps,

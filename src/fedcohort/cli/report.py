@@ -36,8 +36,11 @@ def report(
         typer.Option("--out", "-o", help="The page; report.html in the (first) run folder."),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    png: Annotated[
-        Path | None, typer.Option(help="Folder for PNG, SVG and PDF pictures, for papers.")
+    pictures: Annotated[
+        Path | None,
+        typer.Option(
+            "--pictures", "--png", help="Folder for PNG, SVG and PDF pictures, for papers."
+        ),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -54,7 +57,7 @@ def report(
 ) -> None:
     """Write the report of one or more finished comparisons."""
     check_options({"--crossing": (OneOf(tuple(CROSSINGS)), crossing)})
-    check_places({"--out": out, "--png": png, "--csv": csv, "--tensorboard": tensorboard})
+    check_places({"--out": out, "--pictures": pictures, "--csv": csv, "--tensorboard": tensorboard})
     to_pipe = latex is not None and str(latex) == "-"
     if as_json and to_pipe:
         raise BadInput("Give --json or --latex -, not both: each is all that is printed.")
@@ -72,8 +75,9 @@ def report(
     else:
         reports.print_summary(comparison, target)
     said = [f"Report: {page}"]
-    if png is not None:
-        said.append(f"{len(reports.write_pictures(comparison, png, target))} pictures in {png}")
+    if pictures is not None:
+        written = reports.write_pictures(comparison, pictures, target)
+        said.append(f"{len(written)} pictures in {pictures}")
     if latex is not None and not to_pipe:
         latex.parent.mkdir(parents=True, exist_ok=True)
         latex.write_text(reports.to_latex(comparison, target), encoding="utf-8")

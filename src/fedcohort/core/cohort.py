@@ -174,8 +174,8 @@ class Cohort:
         pairs = zip(self.clients[:FEW], self.weights[:FEW], strict=True)
         shown = ", ".join(f"{client}: {float(weight):.4g}" for client, weight in pairs)
         more = ", ..." if len(self) > FEW else ""
-        clients = "client" if len(self) == 1 else "clients"
-        return f"<Cohort of {len(self)} {clients}, weights {{{shown}{more}}}>"
+        clients = f"{len(self)} {notebook.plural(len(self), 'client')}"
+        return f"<Cohort of {clients}, weights {{{shown}{more}}}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: who, and how much each answer counts."""
@@ -185,7 +185,8 @@ class Cohort:
             notes.append(f"Every sample takes part with probability {self.data_rate:.4g}.")
         if self.reserve is not None and len(self.reserve.clients):
             notes.append(f"{len(self.reserve.clients)} in reserve.")
-        rows = zip(self.clients.tolist(), map(float, self.weights), self.draws, strict=True)
+        names = map(str, self.clients.tolist())  # positions, which are no amounts
+        rows = zip(names, map(float, self.weights), self.draws, strict=True)
         return notebook.table(title, ("Client", "Weight", "Draws"), rows, " ".join(notes))
 
 

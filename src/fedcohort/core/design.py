@@ -186,7 +186,9 @@ class Design(ABC):
 
     def __repr__(self) -> str:
         draws = float(self.expected_counts().sum())
-        return f"<{type(self).__name__} over {self.n} clients: {draws:g} draws a round>"
+        clients = f"{self.n} {notebook.plural(self.n, 'client')}"
+        drawn = f"{draws:g} {notebook.plural(draws, 'draw')} a round"
+        return f"<{type(self).__name__} over {clients}: {drawn}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the chances, and what they come to."""

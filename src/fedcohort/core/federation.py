@@ -128,8 +128,11 @@ class Federation:
         return len(self.importance)
 
     def __repr__(self) -> str:
-        total = "private sizes" if self.sizes is None else f"{exact_sum(self.sizes)} samples"
-        return f"Federation({len(self)} clients, {total})"
+        total = "private sizes"
+        if self.sizes is not None:
+            samples = exact_sum(self.sizes)
+            total = f"{samples} {notebook.plural(samples, 'sample')}"
+        return f"Federation({len(self)} {notebook.plural(len(self), 'client')}, {total})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: who there is and how much each counts, the largest first."""

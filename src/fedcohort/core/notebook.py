@@ -29,6 +29,15 @@ class Picture(str):
     __slots__ = ()
 
 
+def plural(count: float, thing: str) -> str:
+    """The word for so many things.
+
+    >>> plural(1, "round"), plural(0, "round")
+    ('round', 'rounds')
+    """
+    return thing if count == 1 else f"{thing}s"
+
+
 def number(value: Any) -> str:
     """A number for a table: whole ones with thousands apart, others with four digits.
 

@@ -215,7 +215,8 @@ class Rows(Design):
         return out
 
     def inclusion(self) -> Floats:
-        out: Floats = -np.expm1(self._log_missed())  # not 1 - exp: a chance of 1e-18 counts
+        # Not 1 - exp: a chance of 1e-18 counts; and no zero has a minus.
+        out: Floats = 0.0 - np.expm1(self._log_missed())
         return out
 
     def _log_missed(self) -> Floats:

@@ -170,7 +170,8 @@ def _same(ours: str, value: Any, theirs: str, familiar: Any) -> Any:
 
 def _refuse_training(given: Mapping[str, Any], clients: int) -> None:
     """Who trains is the scheme's to say."""
-    fraction, least = given.get("fraction_train"), given.get("min_train_nodes")
+    fraction: Any = given.get("fraction_train")
+    least: Any = given.get("min_train_nodes")
     if fraction is not None:
         if is_real(fraction) and fraction == 0:
             raise BadInput(

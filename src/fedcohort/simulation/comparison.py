@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedcohort.algorithms import algorithm
 from fedcohort.core import notebook
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
@@ -47,6 +49,7 @@ STATE = "state"
 """The setting that says of a run that was not simulated: finished, running or stopped."""
 SHORTER = "shorter"
 """The setting that says how many runs of a folder are left out as they have fewer rounds."""
+BY_CHANCE = "The best may be so by chance: fedcohort.report.summary has gaps and p values."
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
 
@@ -99,26 +102,43 @@ class Comparison:
         missing = ", interrupted" if self.interrupted else ""
         schemes = ", ".join(self.labels) or "nothing"
         parts = f" on {len(self.partitions)} partitions" if len(self.partitions) > 1 else ""
-        done = f"{len(self.traces)} runs, {seeds} seeds{parts}{missing}{folder}"
+        runs = f"{len(self.traces)} {notebook.plural(len(self.traces), 'run')}"
+        done = f"{runs}, {seeds} {notebook.plural(seeds, 'seed')}{parts}{missing}{folder}"
         return f"<Comparison of {schemes}: {done}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows; gaps, costs and p values are in `fedcohort.report.summary`."""
         over = "seeds and partitions" if len(self.partitions) > 1 else "seeds"
-        heads = ("Scheme", "Runs", "Rounds", f"Last evaluation, mean over {over}", "By round")
-        rows = []
+        heads = ("Scheme", "Runs", "Rounds", f"Last evaluation, mean ± sd over {over}", "By round")
+        best, rows = self._best(), []
         for label in self.labels:
             traces = self.of(label)
             names = dict.fromkeys(trace.last()[0] for trace in traces)
-            level = sum(trace.last()[1] for trace in traces) / len(traces)
+            last = np.array([trace.last()[1] for trace in traces])
             rounds = min(trace.rounds for trace in traces)
             what = "accuracy" if "accuracy" in names else "train_loss"
             mean = sum(getattr(trace, what)[:rounds] for trace in traces) / len(traces)
-            measured = f"{' / '.join(names)} {level:.4g}"
+            spread = f" ± {last.std(ddof=1):.2g}" if len(last) > 1 else ""
+            mark = ", the best" if label == best else ""
+            measured = f"{' / '.join(names)} {last.mean():.4g}{spread}{mark}"
             shown = notebook.curve(mean, f"{what.replace('_', ' ')} of {label} by round")
             rows.append((label, len(traces), rounds, measured, shown))
         title = "Comparison, interrupted" if self.interrupted else "Comparison"
-        return notebook.table(title, heads, rows, limit=50)
+        return notebook.table(title, heads, rows, BY_CHANCE if best else "", limit=50)
+
+    def _best(self) -> str | None:
+        """The scheme with the best last mean; None where they cannot be compared by it."""
+        tasks = {str(trace.settings.get("task")) for trace in self.traces}
+        names = {trace.last()[0] for trace in self.traces}
+        if len(self.labels) < 2 or len(tasks) > 1 or len(names) > 1:
+            return None
+        sign = 1 if names == {"accuracy"} else -1
+        means = {
+            label: sign * float(np.mean([trace.last()[1] for trace in self.of(label)]))
+            for label in self.labels
+        }
+        known = {label: mean for label, mean in means.items() if np.isfinite(mean)}
+        return max(known, key=known.__getitem__) if known else None
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:

@@ -108,9 +108,8 @@ def checked_measures(task: Task, names: str | Sequence[str] | None) -> tuple[str
     wanted = task.measures if names is None else ([names] if isinstance(names, str) else names)
     if not isinstance(wanted, Iterable):
         raise BadParameter("measures", "simulate", "names of measures", names)
+    known_measures(wanted)
     for name in wanted:
-        if name not in MEASURES:
-            raise UnknownName("measure", name, MEASURES)
         tells = isinstance(task, LearningTask) and task.classes is not None
         if not tells or len(task.data.y_test) == 0:  # type: ignore[attr-defined]
             raise BadInput(
@@ -118,6 +117,13 @@ def checked_measures(task: Task, names: str | Sequence[str] | None) -> tuple[str
                 " none: leave it out."
             )
     return tuple(dict.fromkeys(wanted))
+
+
+def known_measures(names: Iterable[str]) -> None:
+    """Refuse a name that none has."""
+    for name in names:
+        if name not in MEASURES:
+            raise UnknownName("measure", name, MEASURES)
 
 
 def measure(

@@ -36,7 +36,8 @@ NONE: Mapping[str, str] = {}
 
 def paint(figure: Figure, drawing: Drawing, chosen: Mapping[str, str] = NONE) -> None:
     """Paint a drawing into an empty figure of matplotlib, with switches as they are ``chosen``."""
-    setting = {switch.key: switch.options[0][0] for switch in drawing.switches} | chosen
+    first = {switch.key: switch.options[0][0] for switch in drawing.switches}
+    setting = {**first, **chosen}
     schemes = [switch.options for switch in drawing.switches if switch.key == ONE_OF]
     if ONE_OF in chosen or not schemes or len(schemes[0]) == 1:
         _axes(figure.subplots(), drawing, setting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from fedcohort.core.durations import NOTHING
+from fedcohort.core.notebook import plural
 
 
 def amount(value: float) -> str:
@@ -22,7 +23,7 @@ def counted(value: float, thing: str) -> str:
     >>> counted(1, "round"), counted(1200, "round")
     ('1 round', '1,200 rounds')
     """
-    return f"{amount(value)} {thing}{'' if value == 1 else 's'}"
+    return f"{amount(value)} {plural(value, thing)}"
 
 
 def ratio(value: float) -> str:
