@@ -15,15 +15,33 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-RELATIVE = r"(?!https?:|mailto:|#)([^)\s]+)"
-PICTURE = re.compile(rf"(!\[[^\]]*\])\({RELATIVE}\)")
-LINK = re.compile(rf"(\])\({RELATIVE}\)")
+# A target that is a path of the repository: no address with a scheme, no place on the same page.
+RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|\#|/?>)/?(?:\./)?(?=[^\s)\"'])"
+FOUND = re.compile(
+    rf"""
+    (?P<code> ^\ {{0,3}}(?P<fence> `{{3,}}|~{{3,}}) .*? ^\ {{0,3}}(?P=fence)     # is left as it is
+            | (?P<ticks> (?<!`)`+(?!`)) .*? (?<!`)(?P=ticks)(?!`)
+            | <!-- .*? -->)
+    | (?P<picture> !\[[^\]]*\]\(\s*<? | <img\b[^>]*?\bsrc\s*=\s*["']?) {RELATIVE}
+    | (?P<link> \]\(\s*<? | <a\b[^>]*?\bhref\s*=\s*["']?) {RELATIVE}
+    | (?P<named> ^\ {{0,3}}\[(?!\^)[^\]]+\]:\s*<?) {RELATIVE} (?P<path> [^\s>]+)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+PICTURES = (".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp")
 
 
 def absolute(text: str, home: str) -> str:
     """Markdown with every relative link and picture as one to the repository at ``home``."""
-    text = PICTURE.sub(rf"\1({home}/raw/main/\2)", text)  # first: a picture may be a link's words
-    return LINK.sub(rf"\1({home}/blob/main/\2)", text)
+
+    def one(found: re.Match[str]) -> str:
+        path = found["path"] or ""
+        if found["picture"] or path.lower().endswith(PICTURES):
+            return f"{found['picture'] or found['named']}{home}/raw/main/{path}"
+        before = found["link"] or found["named"]
+        return f"{before}{home}/blob/main/{path}" if before else found[0]
+
+    return FOUND.sub(one, text)  # in one pass: what it made is not read again
 
 
 class CustomMetadataHook(MetadataHookInterface):

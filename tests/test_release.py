@@ -60,10 +60,46 @@ def test_nothing_is_invented_without_one(monkeypatch: pytest.MonkeyPatch) -> Non
         ("![a](b.png)", f"![a]({HOME}/raw/main/b.png)"),
         ("[![a](b.png)](c.md)", f"[![a]({HOME}/raw/main/b.png)]({HOME}/blob/main/c.md)"),
         ("[a](https://b.c) [d](#e)", "[a](https://b.c) [d](#e)"),
+        ("[a](mailto:b@c.d) [e](//f.g)", "[a](mailto:b@c.d) [e](//f.g)"),
+        ('[a](x.md "A title")', f'[a]({HOME}/blob/main/x.md "A title")'),
+        ('![a](x.png "A (title)")', f'![a]({HOME}/raw/main/x.png "A (title)")'),
+        ("[a](<a b.md>)", f"[a](<{HOME}/blob/main/a b.md>)"),
+        ("[a](./x.md) [b](/y.md)", f"[a]({HOME}/blob/main/x.md) [b]({HOME}/blob/main/y.md)"),
+        ("[`a`](x.md)", f"[`a`]({HOME}/blob/main/x.md)"),
+        ("See [it][r].\n\n[r]: docs/x.md", f"See [it][r].\n\n[r]: {HOME}/blob/main/docs/x.md"),
+        ("[r]: docs/x.png 'Title'", f"[r]: {HOME}/raw/main/docs/x.png 'Title'"),
+        ("[r]: https://a.b/c", "[r]: https://a.b/c"),
+        ("[^1]: a footnote", "[^1]: a footnote"),
+        ('<img alt="a" src="x.png">', f'<img alt="a" src="{HOME}/raw/main/x.png">'),
+        ("<img src='https://a.b/x.png'>", "<img src='https://a.b/x.png'>"),
+        ('<a href="x.md">a</a>', f'<a href="{HOME}/blob/main/x.md">a</a>'),
+        ("Write `[a](x.md)` so.", "Write `[a](x.md)` so."),
+        ("``[a](x.md) ` [b](y.md)``", "``[a](x.md) ` [b](y.md)``"),
+        ("```md\n[a](x.md)\n[r]: y.md\n```\n[b](z.md)",
+         f"```md\n[a](x.md)\n[r]: y.md\n```\n[b]({HOME}/blob/main/z.md)"),
+        ("<!-- [a](x.md) -->", "<!-- [a](x.md) -->"),
     ],
-)
+)  # fmt: skip
 def test_each_kind_of_link(text: str, made: str) -> None:
     assert hook().absolute(text, HOME) == made
+
+
+@pytest.mark.parametrize("home", [HOME, "ssh://git@example.org/a", "example.org/a", r"\\host\1"])
+def test_any_home_is_put_in_front_once(home: str) -> None:
+    made = f"[![b]({home}/raw/main/p.png)]({home}/blob/main/d.md) [c]({home}/blob/main/e.md)"
+    assert hook().absolute("[![b](p.png)](d.md) [c](e.md)", home) == made
+
+
+def test_the_source_has_all_that_its_tests_read() -> None:
+    """And nothing that is large or belongs to one machine."""
+    sdist = pytest.importorskip("hatchling.builders.sdist").SdistBuilder(str(REPOSITORY))
+    files = {file.relative_path: Path(file.path) for file in sdist.recurse_included_files()}
+    assert {".github/workflows/ci.yml", "benchmarks/size_leak.py", "requirements/lock.txt"} <= set(
+        files
+    )
+    top = {Path(name).parts[0] for name in files}
+    assert top.isdisjoint({".git", ".venv", "build", "dist", "runs"})
+    assert [name for name, path in files.items() if path.stat().st_size > 1_000_000] == []
 
 
 def test_versions_of_python_are_the_same_everywhere() -> None:
