@@ -72,7 +72,7 @@ release-check: $(VENV)/.installed-dev  ## build, twine check, and the wheel with
 	rm -rf dist
 	$(RELEASE)/bin/python -m build --outdir dist .
 	$(RELEASE)/bin/python -m twine check --strict dist/*
-	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+	FEDCOHORT_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -m slow tests/test_wheel.py
 
 # Interpreters by name or path; what is not there is said and left out. An environment is named after the
 # version, as two paths may both end in "python3".

@@ -123,3 +123,17 @@ def test_workflows_call_what_the_makefile_has() -> None:
     }
     assert called
     assert called <= set(targets)
+
+
+def test_what_is_tested_before_a_release_is_what_would_be_uploaded() -> None:
+    recipe = (REPOSITORY / "Makefile").read_text().partition("\nrelease-check:")[2]
+    recipe = recipe.partition("\n\n")[0]
+    build, test = recipe.index("-m build --outdir dist"), recipe.index("tests/test_wheel.py")
+    assert build < recipe.index("FEDCOHORT_WHEEL=$$(echo dist/*.whl)") < test
+
+
+@pytest.mark.parametrize("target", ["check", "test", "docs", "coverage", "release-check"])
+def test_a_pull_request_is_held_to_what_the_makefile_checks(target: str) -> None:
+    workflow = (REPOSITORY / ".github/workflows/ci.yml").read_text()
+    assert "pull_request:" in workflow
+    assert f"- run: make {target}\n" in workflow
