@@ -45,7 +45,7 @@ def test_axes_are_readable(make, tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", keep)
     for rounds in (4, 200):
         report.write_pictures(make(rounds=rounds), tmp_path, formats=("png",))
-        for name in ("progress-accuracy-rolling", "distance", "participation"):
+        for name in ("progress-accuracy-rolling", "distance", "participation", "histogram"):
             assert all(label.lstrip("−").isdigit() for label in drawn[name]), drawn[name]
         assert drawn["cost"]
         assert not any("$" in label or "{" in label for label in drawn["cost"])

@@ -31,6 +31,8 @@ IN_A_ROW = 3
 """Small pictures side by side."""
 FEW_DECADES = 2
 """A logarithmic axis that spans fewer has labels at 2 and 5 of each power of ten, too."""
+WHOLE = ("Round", "Client", "Class", "Clients", "Rounds taken part in", "Reports")
+"""Axes of things that are counted: there is no half of one."""
 NONE: Mapping[str, str] = {}
 
 
@@ -225,7 +227,7 @@ def _axis(axes: Any, which: str, told: Mapping[str, Any], names: list[str], most
         axis.set_minor_formatter(NullFormatter())
     elif percent:
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0 if percent[0] == ".0%" else 1))
-    elif told.get("title", {}).get("text") in ("Round", "Client", "Class"):
+    elif told.get("title", {}).get("text") in WHOLE:
         axis.set_major_locator(MaxNLocator(integer=True, steps=STEPS))
     if told.get("autorange") == "reversed":
         axis.set_inverted(True)
