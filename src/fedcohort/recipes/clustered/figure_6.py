@@ -22,7 +22,7 @@ FIGURE_6 = Recipe(
     PAPER,
     where="Figure 6",
     cells=(cell("alpha = 0.01", ARMS),),
-    scales=scales(30),
+    scales=scales(25),
     claims=(
         Claim(
             "the three measures are alike",
