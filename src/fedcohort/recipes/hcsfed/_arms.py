@@ -62,11 +62,16 @@ def cifar(name: str, alpha: float, arms: dict[str, str]) -> Cell:
     )
 
 
-def convex(name: str, data: str, arms: dict[str, str], partition: str = ONE_CLASS) -> Cell:
-    """Logistic regression on images, of one class per client if nothing else is said."""
+def convex(
+    name: str, data: str, arms: dict[str, str], partition: str = ONE_CLASS, first: int = 0
+) -> Cell:
+    """Logistic regression on images, of one class per client if nothing else is said.
+
+    ``first`` is the first division.
+    """
     return Cell(
         name,
-        Problem(data, partition, model="softmax"),
+        Problem(data, partition, model="softmax", partition_seed=first),
         arms,
         rounds=200,
         work=LocalWork(steps=50, batch=50, lr=0.01),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedcohort.recipes.hcsfed import PAPER
 from fedcohort.recipes.hcsfed._arms import NOTES, convex, dirichlet, stages
 from fedcohort.reproduction import (
@@ -20,13 +22,16 @@ ROUNDS_TO = "rounds-to:target=0.8,window=5"
 LAST = "accuracy:last=0.1"
 M, H = 10, 5
 """Two draws from every cluster on average: with one there would be nothing to re-allocate."""
+UNSEEN = 1
+"""The first division that was not looked at when settings were chosen."""
+CHOSEN = "alpha and the sizes of clients, of three settings tried with one seed (see the notes)"
 
 FIGURE_7 = Recipe(
     "hcsfed-fig7",
     "The ablation of HCSFed: clusters, re-allocation, importance",
     PAPER,
     where="Figure 7",
-    cells=(convex("MNIST, q = 0.1", "mnist", stages(M, H), dirichlet(100, 300)),),
+    cells=(convex("MNIST, q = 0.1", "mnist", stages(M, H), dirichlet(100, 300), UNSEEN),),
     scales={
         "quick": Scale(
             seeds=2,
@@ -43,7 +48,7 @@ FIGURE_7 = Recipe(
         ),
         "full": Scale(partitions=10, changed="One seed on each of 10 divisions instead of one."),
     },
-    claims=(
+    claims=tuple(replace(claim, exploratory=CHOSEN) for claim in (
         Claim(
             "HCSFed ends at 91 %",
             "91 % after 200 rounds, Section 5.4",
@@ -89,7 +94,7 @@ FIGURE_7 = Recipe(
                   for other in ("cluster, re-allocated", "cluster, importance", "SCAFFOLD"))
             ),
         ),
-    ),
+    )),
     panels=(
         Curves("accuracy", title="test accuracy"),
         Bars(ROUNDS_TO, xlabel="rounds until 80 % is held"),
@@ -104,8 +109,11 @@ FIGURE_7 = Recipe(
         "Section 5.3. With H = 10 every cluster gives one of the ten clients, however they are "
         "allocated, and with clusters of equal size H = 5 gives two of each: then 'cluster' and "
         "'cluster, re-allocated' are the same runs, and so are 'cluster, importance' and HCSFed.",
-        "These settings were chosen by whether runs of the stages differ at all, in 40 rounds with "
-        "one seed on the first division, before the criteria were judged.",
+        "Alpha and the sizes were chosen after looking at one seed on the first division, which is "
+        "not among those that are judged: with alpha = 0.01 and 600 samples each (30 rounds) the "
+        "stages were the same runs; with alpha = 0.1 they differed, but random sampling held 83 % "
+        "after 30 rounds, where the paper's needs 96 for 80 %; with these (40 rounds) they differ, "
+        "and it was at 73 %. Criteria are those of the print.",
         *NOTES,
     ),
 )  # fmt: skip
