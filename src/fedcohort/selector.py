@@ -17,7 +17,7 @@ from fedcohort.core import notebook, store
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import Answer, Ask, put
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.errors import BadInput, FedcohortWarning, quoted
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.positions import missing_from
@@ -404,8 +404,8 @@ def _remembered(
     for name, now in _parts(setup).items():
         if told[name] != now:
             raise BadInput(
-                f"'{path}' holds a run with the {name} {told[name]}; this is {now}. Use the same, "
-                "or begin with another Selector."
+                f"{quoted(path)} holds a run with the {name} {told[name]}; this is {now}. Use "
+                "the same, or begin with another Selector."
             )
     with store.whole(path, KIND):
         return unpack_state(setup, header, arrays)

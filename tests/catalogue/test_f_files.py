@@ -176,6 +176,45 @@ def test_F102_members_that_share_their_bytes(tmp_path: Path) -> None:
         Selector.load(path)
 
 
+def test_a_path_is_never_repeated_at_length_or_a_raw_error(tmp_path: Path) -> None:
+    chooser = selector("md", 1, 2, m=1)
+    trace = simulate(trace_task(), "full", rounds=1)
+    for call in (
+        chooser.save,
+        Selector.load,
+        trace.save,
+        type(trace).load,
+        lambda path: simulate(trace_task(), "full", rounds=1, keep=path),
+        lambda path: fedcohort.compare(trace_task(), ["full"], rounds=1, seeds=1, folder=path),
+        lambda path: fedcohort.Comparison.load(path),
+        lambda path: scheme(f"./{path}.py"),
+    ):
+        with pytest.raises(BadInput, match="A path must be text that a file can be named"):
+            call("a\0b")
+    for path in ("x" * 9000, f"{tmp_path}/" + "y" * 5000, "z\n" * 100):
+        for call in (chooser.save, Selector.load, trace.save, lambda path: scheme(f"./{path}.py")):
+            if call in (chooser.save, trace.save) and "\n" in path:
+                continue  # it could be one
+            with pytest.raises((BadCheckpoint, BadInput, CannotSave)) as caught:
+                call(path)
+            assert len(str(caught.value)) < 400
+            assert "\n" not in str(caught.value)
+
+
+def trace_task() -> Quadratic:
+    return Quadratic([[0.0], [1.0]], sizes=[1, 3])
+
+
+def test_what_is_kept_of_a_run_never_takes_the_place_of_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.warns(FedcohortWarning, match="cannot be extended.*it is no plain file"):
+        simulate(trace_task(), "full", rounds=1, keep=tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+    with pytest.raises(CannotSave, match="it is no plain file"):
+        selector("md", 1, 2, m=1).save(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
 @pytest.mark.parametrize("text", [np.zeros(3, "V8"), np.zeros(3, "M8[s]"), np.zeros(3, "S2")])
 def test_F102_arrays_that_are_no_numbers(tmp_path: Path, text: np.ndarray) -> None:
     with (tmp_path / "run").open("wb") as file:

@@ -7,11 +7,20 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fedcohort.core.errors import InUse
-from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, is_held, read_plain, replacing
+from fedcohort.core.errors import BadInput, CannotSave, InUse
+from fedcohort.core.files import (
+    DRAFT,
+    FOR_ALL_TO_READ,
+    as_path,
+    exclusive,
+    is_held,
+    read_plain,
+    replacing,
+)
 
 
 @pytest.mark.parametrize("mode", [0o600, FOR_ALL_TO_READ])
@@ -81,7 +90,9 @@ def test_the_draft_of_a_killed_save_is_removed_by_the_next_one(tmp_path: Path) -
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"writing\n"
         (draft,) = tmp_path.iterdir()
-        for name in (draft, mine := tmp_path / ".file.settings", other := tmp_path / "a.draft"):
+        names = (".file.settings", "a.draft", ".letter.draft", ".letter.revision.draft")
+        others = [tmp_path / name for name in names]  # which are not ours
+        for name in (draft, *others):
             name.touch()
             os.utime(name, (0, 0))  # long ago
         with replacing(path) as file:
@@ -90,11 +101,11 @@ def test_the_draft_of_a_killed_save_is_removed_by_the_next_one(tmp_path: Path) -
         writer.kill()
     with replacing(tmp_path / "another") as file:
         file.write(b"new")
-    assert sorted(tmp_path.iterdir()) == sorted([path, tmp_path / "another", mine, other])
+    assert sorted(tmp_path.iterdir()) == sorted([path, tmp_path / "another", *others])
 
 
 def test_a_draft_that_was_just_made_is_left_alone(tmp_path: Path) -> None:
-    (draft := tmp_path / ".x.abc.draft").touch()  # its writer may be about to hold it
+    (draft := tmp_path / f".x.abc{DRAFT}").touch()  # its writer may be about to hold it
     with replacing(tmp_path / "file"):
         pass
     assert draft.exists()
@@ -107,6 +118,30 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
         file.write(b"new")
     assert (tmp_path / "elsewhere").read_text() == "precious"
     assert (tmp_path / "file").read_text() == "new"
+
+
+def test_what_is_neither_a_file_nor_a_link_is_left_alone(tmp_path: Path) -> None:
+    """As a device would be: root could replace ``/dev/null`` by a file."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, what in (("pipe", "no plain file"), ("folder", "a folder")):
+        says = rf"{name}' cannot be written: it is {what}, and"
+        with pytest.raises(CannotSave, match=says), replacing(tmp_path / name):
+            pass
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
+
+
+def test_a_name_as_long_as_a_system_allows_is_written(tmp_path: Path) -> None:
+    with replacing(tmp_path / ("ä" * 120)) as file:
+        file.write(b"new")
+    assert read_plain(tmp_path / ("ä" * 120)) == b"new"
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", 3, None, b"a"])
+def test_a_path_is_what_a_file_can_be_named(path: Any) -> None:
+    with pytest.raises(BadInput, match="A path must be text that a file can be named; got"):
+        as_path(path)
 
 
 def test_a_file_and_its_name_are_on_the_disk(
@@ -154,7 +189,7 @@ def test_where_the_system_has_no_such_flags_files_are_read_and_drafts_removed(
 ) -> None:
     for flag in ("O_NONBLOCK", "O_NOFOLLOW"):  # as on Windows
         monkeypatch.delattr(os, flag)
-    (draft := tmp_path / ".file.abc.draft").touch()
+    (draft := tmp_path / f".file.abc{DRAFT}").touch()
     os.utime(draft, (0, 0))
     path = tmp_path / "file"
     with replacing(path) as file:

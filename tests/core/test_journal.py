@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort.core.errors import BadCheckpoint, CannotSave
 from fedcohort.core.journal import Journal
 from fedcohort.privacy.journal import Journal as PrivateJournal
 
@@ -85,9 +85,17 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.write_text("precious")
     (tmp_path / "journal.jsonl").symlink_to(target)
-    with pytest.raises(OSError, match=r"symbolic links|journal"):
+    with pytest.raises(CannotSave, match=r"journal\.jsonl' cannot be written: it is a link"):
         Journal(tmp_path / "journal.jsonl").read()
     assert target.read_text() == "precious"
+
+
+def test_what_is_no_plain_file_is_told_in_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CannotSave, match=r"pipe' cannot be written: it is no plain file\.$"):
+        Journal(tmp_path / "pipe").read()
+    with pytest.raises(CannotSave, match=r"' cannot be written: it is a folder\.$"):
+        Journal(tmp_path).append({})
 
 
 def test_a_full_disk_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +110,7 @@ def test_a_full_disk_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", half)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(CannotSave, match="No space left"):
             journal.append({"too": "much"})
     assert Journal(path).read() == RECORDS
 

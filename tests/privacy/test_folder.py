@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded, PolicyRefused
+from fedcohort.core.errors import (
+    BadCheckpoint,
+    BadInput,
+    BadParameter,
+    BudgetExceeded,
+    CannotSave,
+    PolicyRefused,
+)
 from fedcohort.privacy import ClientPolicy, PrivateCounts, PrivateSize, SizeReport, SizeRequest
 from fedcohort.privacy.journal import Journal
 
@@ -54,6 +62,52 @@ def test_an_answer_that_is_repeated_writes_nothing(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     counts.answer(LABELS, "labels", 1.0, 2)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["spent.jsonl", "answers.jsonl", "lock"])
+@pytest.mark.parametrize("what", ["pipe", "folder", "link"])
+def test_a_private_file_that_is_no_file_is_told_in_a_sentence(
+    tmp_path: Path, name: str, what: str
+) -> None:
+    place, folder = tmp_path / "folder" / name, tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "target").touch()
+    {
+        "pipe": lambda: os.mkfifo(place),
+        "folder": place.mkdir,
+        "link": lambda: place.symlink_to(tmp_path / "target"),
+    }[what]()
+    says = {"pipe": "no plain file", "folder": "a folder", "link": "a link"}[what]
+    for lost in ("refuse", "respend"):
+        client = PrivateSize(folder, lost=lost)  # type: ignore[arg-type]
+        with pytest.raises(CannotSave, match=rf"{name}' cannot be written: it is {says}"):
+            client.answer(40, REQUEST)
+        with pytest.raises(CannotSave, match=rf"{name}' cannot be written: it is {says}"):
+            _ = client.spent
+    assert (tmp_path / "target").read_bytes() == b""
+
+
+def test_a_folder_that_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotSave, match=r"file' cannot be written: File exists"):
+        PrivateSize(tmp_path / "file")
+    with pytest.raises(BadInput, match=r"A path must be text .*got 'a\\x00b'"):
+        PrivateCounts("a\0b")
+    with pytest.raises(CannotSave) as caught:
+        PrivateSize("x" * 5000)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("epsilon", [None, [1], "1/0", "much"])
+@pytest.mark.parametrize("name", ["spent.jsonl", "answers.jsonl"])
+def test_records_of_another_make_are_refused(tmp_path: Path, name: str, epsilon: Any) -> None:
+    journal = Journal(tmp_path / name)
+    journal.read()
+    much = {"what": "book", "key": "x" * 5000, "epsilon": epsilon}
+    journal.append(much if name == "spent.jsonl" else {**much, "what": "answer", "value": None})
+    with pytest.raises(BadCheckpoint, match="of this version") as caught:
+        PrivateSize(tmp_path).answer(40, REQUEST)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan"), "all"])

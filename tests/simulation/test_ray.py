@@ -82,7 +82,7 @@ def test_runs_made_elsewhere_are_extended_bit_for_bit(
         assert one.model.tobytes() == other.model.tobytes()
         assert one.cohort_clients.tobytes() == other.cohort_clients.tobytes()
         assert one.train_loss.tobytes() == other.train_loss.tobytes()
-    assert not list(tmp_path.rglob("*.draft"))
+    assert not list(tmp_path.rglob("*draft"))
 
 
 def _listening(kept: Any, played: list[int]) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fedcohort.core.errors import BadInput, FedcohortError
+from fedcohort.core.errors import BadInput, FedcohortError, quoted
 
 SHARED = "base"
 """A file of this name, or one with a leading underscore, holds what parts share."""
@@ -139,7 +139,8 @@ def in_file(path: str, file: Path, members: Members) -> dict[str, Any]:
     """
     name = file.stem
     if not name.isidentifier():
-        raise BadInput(f"The file name '{path}' must be letters, digits and '_' to be imported.")
+        must = "letters, digits and '_' to be imported"
+        raise BadInput(f"The file name {quoted(path)} must be {must}.")
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))  # last: it must hide nothing
     try:
@@ -151,7 +152,7 @@ def in_file(path: str, file: Path, members: Members) -> dict[str, Any]:
         OWN_FILES.add(name)
         return found
     except Exception as error:
-        raise BadInput(f"'{path}' cannot be loaded: {reason(error, str(file))}") from None
+        raise BadInput(f"{quoted(path)} cannot be loaded: {reason(error, str(file))}") from None
 
 
 def reason(error: Exception, file: str | None) -> str:

@@ -39,16 +39,27 @@ from collections.abc import Iterable
 
 LINE = 80
 """How much of what was given an error repeats."""
+LONGEST_PATH = 200
+"""The same of a path, which is of use only whole."""
 
 
-def brief(text: object) -> str:
+def brief(text: object, most: int = LINE) -> str:
     r"""A text as part of a line: without line breaks, and cut where it is too long.
 
     >>> brief("two\nlines"), brief("x" * 100)[-6:]
     ('two lines', 'xxx...')
     """
-    line = " ".join(str(text)[: 4 * LINE].split())
-    return line if len(line) <= LINE else f"{line[: LINE - 3]}..."
+    line = " ".join(str(text)[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def quoted(path: object) -> str:
+    """A path as an error names it: in quotes, and whole unless it is too long for any line.
+
+    >>> quoted("runs/md.npz"), len(quoted("x" * 5000))
+    ("'runs/md.npz'", 202)
+    """
+    return f"'{brief(path, LONGEST_PATH)}'"
 
 
 _SHORT = reprlib.Repr()

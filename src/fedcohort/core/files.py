@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from fedcohort.core.errors import InUse
+from fedcohort.core.errors import BadInput, CannotSave, FedcohortError, InUse, quoted, shown
 
 OWNER_ONLY = 0o600
 FOR_ALL_TO_READ = 0o644
-DRAFT = ".draft"
+DRAFT = ".fedcohort-draft"
+"""How the names of drafts end, and no file of anybody else: what is abandoned is deleted."""
 GRACE = 1.0
 """Seconds before a draft that nobody holds counts as abandoned: it is created, then held."""
 READ_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # never through a planted link
@@ -30,7 +31,8 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
 
     A reader sees the old file or the new one, never half of one; a crash or an error leaves the
     old one. A draft that a process left because it was killed is removed by the next one that
-    writes into the folder. A link at this place is replaced, not followed.
+    writes into the folder. A link at this place is replaced, not followed: what it points to stays
+    as it is. A folder, a pipe or a device at this place is left alone, and refused.
 
     Parameters
     ----------
@@ -41,8 +43,10 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
     durable
         Whether to wait until the file and its name are on the disk.
     """
+    _require_replaceable(path)
     _sweep(path.parent)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
+    prefix = f".{path.name[:40]}."  # a name of the most letters that a system has leaves no room
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=DRAFT)
     with contextlib.ExitStack() as held:
         if _hold(handle):  # until the draft has its name
             held.callback(os.close, os.dup(handle))
@@ -59,6 +63,48 @@ def replacing(path: Path, mode: int = OWNER_ONLY, *, durable: bool = True) -> It
             raise
     if durable:
         sync_directory(path.parent)
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse to put a file in the place of what is neither a file nor a link."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
+        raise CannotSave(
+            f"{quoted(path)} cannot be written: it is {what}, and only files are replaced; "
+            "choose another name."
+        )
+
+
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """A path as one; what no file can be named is refused.
+
+    >>> as_path("md").name
+    'md'
+    """
+    try:
+        place = Path(path)
+        fine = b"\0" not in os.fsencode(place)
+    except (TypeError, UnicodeEncodeError):
+        fine = False
+    if not fine:
+        raise BadInput(f"A path must be text that a file can be named; got {shown(path)}.")
+    return place
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system says of a file that is written to, in one sentence."""
+    try:
+        yield
+    except FedcohortError:
+        raise
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CannotSave(f"{quoted(path)} cannot be written: {why}.") from error
 
 
 def _hold(handle: int) -> bool:
@@ -92,7 +138,12 @@ def plain(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
     if path.is_dir():  # which not every system opens
         raise OSError(errno.EISDIR, "it is a folder")
     nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe would block
-    descriptor = os.open(path, flags | nonblocking, OWNER_ONLY)
+    try:
+        descriptor = os.open(path, flags | nonblocking, OWNER_ONLY)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a link, which is not followed") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
@@ -141,12 +192,12 @@ def exclusive(path: Path, patience: float = 10.0, *, mark: Path | None = None) -
         import fcntl
     except ImportError as error:  # not a POSIX system
         if mark is None:
-            raise InUse(f"No file locks on this system, so {path} cannot be kept safe.") from error
+            why = f"No file locks on this system, so {quoted(path)} cannot be kept safe."
+            raise InUse(why) from error
         with _marked(mark):
             yield
         return
-    descriptor = os.open(path, READ_WRITE, OWNER_ONLY)
-    try:
+    with plain(path, READ_WRITE) as descriptor:
         until = time.monotonic() + patience
         while True:
             try:
@@ -155,13 +206,11 @@ def exclusive(path: Path, patience: float = 10.0, *, mark: Path | None = None) -
             except BlockingIOError as error:
                 if time.monotonic() >= until:
                     raise InUse(
-                        f"Another process has held {path} for {patience:g} s; give each client "
-                        "its own directory, or end the other process."
+                        f"Another process has held {quoted(path)} for {patience:g} s; give each "
+                        "client its own directory, or end the other process."
                     ) from error
                 time.sleep(0.005)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -170,7 +219,7 @@ def _marked(mark: Path) -> Iterator[None]:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except FileExistsError:
         raise InUse(
-            f"Another process holds '{mark}'; if none does, one was killed: delete it."
+            f"Another process holds {quoted(mark)}; if none does, one was killed: delete it."
         ) from None
     try:
         yield

@@ -19,8 +19,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.errors import BadCheckpoint
-from fedcohort.core.files import OWNER_ONLY, READ_WRITE, plain, read_plain, sync_directory
+from fedcohort.core.errors import LONGEST_PATH, BadCheckpoint, brief
+from fedcohort.core.files import (
+    OWNER_ONLY,
+    READ_WRITE,
+    plain,
+    read_plain,
+    sync_directory,
+    writing,
+)
 
 Line = dict[str, Any]
 
@@ -78,7 +85,8 @@ class Journal:
         except (ValueError, RecursionError):  # no text, no JSON, or brackets without end
             entry = None
         if not isinstance(entry, dict):
-            raise BadCheckpoint(self.damaged.format(path=self.path, line=number))
+            path = brief(self.path, LONGEST_PATH)
+            raise BadCheckpoint(self.damaged.format(path=path, line=number))
         self._digest = digest
         return entry
 
@@ -90,7 +98,7 @@ def _chained(before: str, text: str) -> str:
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[int]:
     is_new = not path.exists()
-    with plain(path, READ_WRITE) as descriptor:
+    with writing(path), plain(path, READ_WRITE) as descriptor:
         os.fchmod(descriptor, OWNER_ONLY)  # also when a backup came back with wider rights
         if is_new:
             sync_directory(path.parent)

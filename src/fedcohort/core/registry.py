@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -31,8 +32,10 @@ from fedcohort.core.errors import (
     FedcohortWarning,
     MissingExtra,
     UnknownName,
+    quoted,
     shown,
 )
+from fedcohort.core.files import as_path
 from fedcohort.core.parameters import Constraint, Maybe, declared_in
 from fedcohort.core.spec import bare, spec, split, value
 
@@ -357,14 +360,14 @@ class Kind(Mapping[str, Any], Generic[T]):
     def _in_file(self, path: str, files: bool) -> Any:
         if not files:
             raise BadInput(
-                f"The {self.name} '{path}' is a file, and only a file that a person names is run: "
-                f"install it as a package with an entry point in the group '{self.group}', or "
+                f"The {self.name} {quoted(path)} is a file, and only a file that a person names is "
+                f"run: install it as a package with an entry point in the group '{self.group}', or "
                 "build the part in Python and pass that."
             )
-        file = Path(path).resolve()
-        if not file.is_file():
+        file = as_path(path).resolve()
+        if not os.path.isfile(file):  # False, too, for a name that is too long
             hint = "; `fedcohort new` writes a scheme to start from" if self.derive else ""
-            raise BadInput(f"There is no file '{path}'{hint}.")
+            raise BadInput(f"There is no file {quoted(path)}{hint}.")
         known = [part for part in self._own.values() if part.file and Path(part.file) == file]
         found = {part.name: part.load() for part in known} or in_file(path, file, self._members)
         if len(found) != 1:
@@ -374,12 +377,12 @@ class Kind(Mapping[str, Any], Generic[T]):
             names = ", ".join(getattr(part, "__name__", name) for name, part in found.items())
             remedy = f": {self.remedy}" if self.remedy and not found else ""
             raise BadInput(
-                f"The file '{path}' must define {must}; found {names or 'none'}{remedy}."
+                f"The file {quoted(path)} must define {must}; found {names or 'none'}{remedy}."
             )
         ((name, part),) = found.items()
         if not known and name in self:
             raise BadInput(
-                f"The {self.name} in '{path}' is named '{name}' as one of fedcohort is; "
+                f"The {self.name} in {quoted(path)} is named '{name}' as one of fedcohort is; "
                 "give it another name."
             )
         return part

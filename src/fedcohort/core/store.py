@@ -16,7 +16,6 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_type_hints, runtime_checkable
 
 import numpy as np
@@ -25,12 +24,12 @@ from fedcohort.core import shaped
 from fedcohort.core.errors import (
     BadCheckpoint,
     BadInput,
-    CannotSave,
     FedcohortError,
     UnknownName,
     brief,
+    quoted,
 )
-from fedcohort.core.files import read_plain, replacing
+from fedcohort.core.files import as_path, read_plain, replacing, writing
 from fedcohort.core.types import Array
 
 T = TypeVar("T")
@@ -43,7 +42,7 @@ def save(
     path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write a header and arrays; the file at ``path`` is replaced at once or not at all."""
-    place = Path(path)
+    place = as_path(path)
     plain, big = {}, []
     for name, array in arrays.items():
         if array.dtype == object:  # integers beyond 64 bits, as decimal text
@@ -55,22 +54,21 @@ def save(
         allow_nan=False,
     )
     members = {HEADER: np.frombuffer(text.encode(), np.uint8), **plain}
-    try:
+    with writing(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         with replacing(place) as file:
             np.savez(file, **members)  # type: ignore[arg-type]
-    except OSError as error:
-        raise CannotSave(f"'{path}' cannot be written: {error}.") from error
 
 
 def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `save` wrote; ``kind`` must be the header's ``kind``."""
+    place = as_path(path)
     try:
-        data = read_plain(Path(path))
+        data = read_plain(place)
     except FileNotFoundError:
-        raise BadCheckpoint(f"There is no {kind} at '{path}'.") from None
+        raise BadCheckpoint(f"There is no {kind} at {quoted(path)}.") from None
     except OSError as error:
-        raise BadCheckpoint(f"'{path}' is not a {kind}: {error.strerror}.") from None
+        raise BadCheckpoint(f"{quoted(path)} is not a {kind}: {error.strerror}.") from None
     try:
         arrays = _members(data)
         header = dict(json.loads(arrays.pop(HEADER).tobytes().decode()))
@@ -78,15 +76,17 @@ def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         big, digest = header.pop("big", ()), header.pop("sha256", None)
         intact = digest == _digest(header, arrays)
     except BadInput as error:
-        raise BadCheckpoint(f"'{path}' is not a {kind}: it has {error}.") from None
+        raise BadCheckpoint(f"{quoted(path)} is not a {kind}: it has {error}.") from None
     except Exception:  # the readers of archives fail in many ways, MemoryError among them
-        raise BadCheckpoint(f"'{path}' is damaged or is not a {kind}.") from None
+        raise BadCheckpoint(f"{quoted(path)} is damaged or is not a {kind}.") from None
     if form != FORMAT:
-        raise BadCheckpoint(f"'{path}' has another format; it was written by another version.")
+        raise BadCheckpoint(
+            f"{quoted(path)} has another format; it was written by another version."
+        )
     if found != kind:
-        raise BadCheckpoint(f"'{path}' holds a {brief(found)}, not a {kind}.")
+        raise BadCheckpoint(f"{quoted(path)} holds a {brief(found)}, not a {kind}.")
     if not intact:
-        raise BadCheckpoint(f"'{path}' is damaged: its checksum does not match.")
+        raise BadCheckpoint(f"{quoted(path)} is damaged: its checksum does not match.")
     with whole(path, kind):
         for name in big:
             arrays[name] = np.array([int(text) for text in arrays[name]], dtype=object)
@@ -119,7 +119,7 @@ def whole(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         why = f"no {brief(error)}" if isinstance(error, KeyError) else brief(error)
         if isinstance(error, FedcohortError):  # a sentence of ours
             why = str(error).removesuffix(".")
-        raise BadCheckpoint(f"'{path}' does not hold a whole {kind} ({why}).") from error
+        raise BadCheckpoint(f"{quoted(path)} does not hold a whole {kind} ({why}).") from error
 
 
 def _digest(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:

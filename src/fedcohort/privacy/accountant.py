@@ -31,7 +31,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded
+from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded, quoted, shown
 from fedcohort.core.parameters import is_real
 from fedcohort.privacy.composition import answers_epsilon
 from fedcohort.privacy.journal import Journal
@@ -67,10 +67,10 @@ class Accountant:
                     self._each.append(float(record["epsilon"]))
                     self.booked[key] = float(record["epsilon"])
                 self._closed[key] = record["what"] == "close"
-            except (KeyError, ValueError) as error:
+            except (ArithmeticError, KeyError, TypeError, ValueError) as error:
                 raise BadCheckpoint(
-                    f"{self._journal.path} is not a list of private answers of this version "
-                    f"(record {record!r}); use the version that wrote it."
+                    f"{quoted(self._journal.path)} is not a list of private answers of this "
+                    f"version (record {shown(record)}); use the version that wrote it."
                 ) from error
 
     @property

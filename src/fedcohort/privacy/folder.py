@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter
-from fedcohort.core.files import exclusive, sync_directory
+from fedcohort.core.errors import BadCheckpoint, BadParameter, quoted
+from fedcohort.core.files import as_path, exclusive, sync_directory, writing
 from fedcohort.privacy.accountant import Accountant
 from fedcohort.privacy.journal import Journal
 from fedcohort.privacy.memo import Memo, counts_key
 
 Lost = Literal["refuse", "respend"]
-SPENT, ANSWERS = "spent.jsonl", "answers.jsonl"
+SPENT, ANSWERS, LOCK = "spent.jsonl", "answers.jsonl", "lock"
 APART = "counts"
 """Where an older version kept the budget and the memo of counts: apart from those of sizes."""
 
@@ -48,24 +48,31 @@ class PrivateFolder:
     ) -> None:
         if lost not in get_args(Lost):
             raise BadParameter("lost", "PrivateFolder", f"one of {get_args(Lost)}", lost)
-        self.path, self.lost, self.patience = Path(path), lost, patience
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path, self.lost, self.patience = as_path(path), lost, patience
+        with writing(self.path):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.accountant = Accountant(self.path / SPENT, ceiling, delta)
         self.memo = Memo(self.path / ANSWERS)
 
     @property
     def spent(self) -> float:
         """The eps spent so far, by all answers of this client."""
-        with exclusive(self.path / "lock", self.patience):
-            self._load()
+        with self._held():
             return self.accountant.spent
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Hold the lock, with both files read and checked: they must tell the same story."""
-        with exclusive(self.path / "lock", self.patience):
-            self._load()
+        with self._held():
             self._check()
+            yield
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            with writing(self.path / LOCK):
+                held.enter_context(exclusive(self.path / LOCK, self.patience))
+            self._load()
             yield
 
     def answer(self, key: str, epsilon: float, draw: Callable[[], Any]) -> Any:
@@ -93,14 +100,14 @@ class PrivateFolder:
         unpaid = [key for key in self.memo.answered if not self.accountant.is_booked(key)]
         if unpaid:
             raise BadCheckpoint(
-                f"{self.path} holds answers that were never booked, so spending has been lost; "
-                f"nothing is answered. Restore {SPENT} from a backup."
+                f"{quoted(self.path)} holds answers that were never booked, so spending has been "
+                f"lost; nothing is answered. Restore {SPENT} from a backup."
             )
         missing = self.accountant.closed - self.memo.answered
         if missing and self.lost == "refuse":
             raise BadCheckpoint(
-                f"{self.path} has lost {len(missing)} answer(s) that were sent; drawing them anew "
-                f"would spend again. Restore {ANSWERS} from a backup, or allow it with "
+                f"{quoted(self.path)} has lost {len(missing)} answer(s) that were sent; drawing "
+                f"them anew would spend again. Restore {ANSWERS} from a backup, or allow it with "
                 "lost='respend'."
             )
 
@@ -119,7 +126,7 @@ class PrivateFolder:
             told = {each["key"]: each["value"] for each in Journal(apart / ANSWERS).read()}
         except KeyError:
             raise BadCheckpoint(
-                f"{apart / ANSWERS} is not a memo of counts; restore it from a backup."
+                f"{quoted(apart / ANSWERS)} is not a memo of counts; restore it from a backup."
             ) from None
         for question, epsilon in old.booked.items():
             key = counts_key(question)
@@ -129,5 +136,6 @@ class PrivateFolder:
                 self.memo.keep_answer(key, told[question])
             if old.is_closed(question) and not self.accountant.is_closed(key):
                 self.accountant.close(key)
-        (apart / SPENT).rename(apart / f"{SPENT}.joined")  # while it is there, this is not over
-        sync_directory(apart)
+        with writing(apart / SPENT):
+            (apart / SPENT).rename(apart / f"{SPENT}.joined")  # while it is there, this goes on
+            sync_directory(apart)

@@ -17,8 +17,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.errors import BadCheckpoint
-from fedcohort.core.files import sync_directory
+from fedcohort.core.errors import BadCheckpoint, quoted, shown
+from fedcohort.core.files import sync_directory, writing
 from fedcohort.privacy.journal import Journal
 
 Answer = int | list["Answer"]
@@ -43,11 +43,11 @@ class Memo:
         for record in self._journal.read():
             try:
                 self._found[record["what"]][str(record["key"])] = _whole(record["value"])
-            except (KeyError, TypeError, ValueError) as error:
+            except (ArithmeticError, KeyError, TypeError, ValueError) as error:
                 raise BadCheckpoint(
-                    f"{self._journal.path} is not a memo of this version (record {record!r}); "
-                    "use the version that wrote it, or, if it held counts, which were kept apart, "
-                    "move its two files to a folder 'counts' in this one."
+                    f"{quoted(self._journal.path)} is not a memo of this version (record "
+                    f"{shown(record)}); use the version that wrote it, or, if it held counts, "
+                    "which were kept apart, move its two files to a folder 'counts' in this one."
                 ) from error
 
     @property
@@ -81,8 +81,9 @@ class Memo:
         path, number = self._journal.path, 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
             number += 1
-        path.rename(aside)
-        sync_directory(path.parent)
+        with writing(path):
+            path.rename(aside)
+            sync_directory(path.parent)
         self.load()
         return aside
 

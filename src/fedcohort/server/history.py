@@ -6,9 +6,8 @@ or after it was killed; what a crash left unfinished does not count.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core import journal
-from fedcohort.core.errors import BadCheckpoint, CannotSave, brief
+from fedcohort.core.errors import BadCheckpoint, brief, quoted
 from fedcohort.core.files import is_held
 from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.types import Ints
@@ -76,8 +75,7 @@ class History:
 
     def _known(self) -> dict[str, Any]:
         if self._told is None:
-            with self._writing():
-                lines = self._journal.read()
+            lines = self._journal.read()
             self._told = {}
             for line in lines:
                 told = line.get("settings", {})
@@ -86,15 +84,7 @@ class History:
 
     def _append(self, line: dict[str, Any]) -> None:
         self._known()
-        with self._writing():
-            self._journal.append(line)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise CannotSave(f"'{self._journal.path}' cannot be written: {error}.") from error
+        self._journal.append(line)
 
 
 def is_history(folder: Path) -> bool:
@@ -115,6 +105,7 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
     settings: dict[str, Any] = {}
     found: list[tuple[Record, list[Any]]] = []
     metrics: dict[int, dict[str, float]] = {}
+    where = quoted(folder / FILE)
     try:
         for line in _Journal(folder / FILE).peek():
             settings.update(renamed_keys(line.get("settings", {})))
@@ -123,11 +114,13 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
             elif "metrics" in line:
                 metrics.setdefault(int(line["round"]), {}).update(_floats(line["metrics"]))
     except FileNotFoundError:
-        raise BadCheckpoint(f"'{folder}' holds no records of a run: it has no {FILE}.") from None
+        raise BadCheckpoint(
+            f"{quoted(folder)} holds no records of a run: it has no {FILE}."
+        ) from None
     except OSError as error:
-        raise BadCheckpoint(f"'{folder / FILE}' cannot be read: {error.strerror}.") from None
+        raise BadCheckpoint(f"{where} cannot be read: {error.strerror}.") from None
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"'{folder / FILE}' is of another version ({brief(error)}).") from None
+        raise BadCheckpoint(f"{where} is of another version ({brief(error)}).") from None
     ids = settings.get("ids", [])
     records = [record if own == ids else _moved(record, own, ids) for record, own in found]
     return settings, joined(records, metrics)

@@ -14,6 +14,7 @@ import numpy as np
 from fedcohort.algorithms import algorithm
 from fedcohort.core import notebook
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
+from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
@@ -143,7 +144,7 @@ class Comparison:
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:
         """Read a run folder: of a comparison, or of one run that was carried by Flower."""
-        place = Path(folder)
+        place = as_path(folder)
         if is_history(place):
             return _carried(place)
         if not (place / SETTINGS).is_file():
@@ -288,7 +289,7 @@ def compare(
         Unit(number, seed, label) for seed in chosen for number in over.numbers for label in named
     ]
     pool = Pool(over, named, executor, options, diverged)
-    place = None if folder is None else Path(folder)
+    place = None if folder is None else as_path(folder)
     found: dict[Unit, Trace] = {}
     if place is not None:
         from fedcohort import __version__  # which imports this module

@@ -16,6 +16,7 @@ from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter, Diverged
 from fedcohort.core.federation import Federation
+from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
@@ -160,6 +161,8 @@ def simulate(
     check_work(work, "simulate")
     check_rounds("rounds", rounds)
     check_rounds("evaluate_every", evaluate_every)
+    if keep is not None:
+        as_path(keep)  # before anything is computed
     there = availability_by_name(availability)
     chooser, rule = prepared(as_scheme(scheme), straggler_rule(stragglers))
     loses = bool(rule.withdraws) or isinstance(there, InTime)

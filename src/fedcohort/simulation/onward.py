@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from fedcohort.algorithms import Vectors
 from fedcohort.core import shaped, store
-from fedcohort.core.errors import BadCheckpoint, CannotSave, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, CannotSave, FedcohortWarning, quoted
+from fedcohort.core.files import as_path
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.checkpoint import pack_state, unpack_state
@@ -52,7 +52,8 @@ class End:
                 raise CannotSave(f"{size / 1e6:,.0f} MB are more than {LIMIT_BYTES / 1e6:,.0f} MB.")
             store.save(path, header, arrays)
         except Exception as error:  # a scheme of somebody's may remember anything
-            Path(path).unlink(missing_ok=True)  # that of a shorter run would not fit
+            if as_path(path).is_file():  # that of a shorter run would not fit
+                as_path(path).unlink()
             warnings.warn(
                 f"{name}: this run cannot be extended, as what it knows is not kept: {error}",
                 FedcohortWarning,
@@ -76,9 +77,9 @@ class End:
         header, arrays = store.load(path, KIND)
         told = header.get("scheme"), header.get("parameters"), header.get("seed")
         if told != (setup.scheme.name, dict(setup.scheme.parameters), str(setup.seed)):
-            raise BadCheckpoint(f"'{path}' is the end of another run.")
+            raise BadCheckpoint(f"{quoted(path)} is the end of another run.")
         if header.get("round") != rounds:
-            raise BadCheckpoint(f"'{path}' is not the end of round {rounds}.")
+            raise BadCheckpoint(f"{quoted(path)} is not the end of round {rounds}.")
         with store.whole(path, KIND):
             state = unpack_state(setup, header, arrays)
             lengths = {"n": len(state.federation), "d": len(state.theta)}
