@@ -15,6 +15,7 @@ import pytest
 
 from fedcohort.core.errors import (
     BadCheckpoint,
+    BadInput,
     BadParameter,
     BudgetExceeded,
     InUse,
@@ -403,6 +404,71 @@ def test_a_policy_says_what_is_answered_and_where_it_is_remembered(tmp_path: Pat
     assert ClientPolicy(folder=str(tmp_path)).place("a size") == tmp_path
     with pytest.raises(PolicyRefused, match="only with a folder"):
         ClientPolicy().place("a size")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("answers", "private_size"),  # "size" is part of it
+        ("answers", b"size"),
+        ("answers", 3),
+        ("answers", ["size", 3]),
+        ("answers", [["size"]]),
+        ("mechanisms", "levels and paper"),
+        ("mechanisms", None),
+        ("thresholds", 3),
+        ("thresholds", "300"),
+        ("thresholds", None),
+        ("updates_in_plain", "no"),
+        ("updates_in_plain", None),
+    ],
+)
+def test_a_policy_of_another_type_is_refused(name: str, value: object) -> None:
+    with pytest.raises(BadParameter, match=f"'{name}' parameter of ClientPolicy must be"):
+        ClientPolicy(**{name: value})
+
+
+def test_what_is_answered_cannot_change_later() -> None:
+    names = ["private_size"]
+    policy = ClientPolicy(answers=names)
+    names.append("size")
+    with pytest.raises(PolicyRefused):
+        policy.allow("size")
+    assert policy == ClientPolicy(answers={"private_size"})
+    assert hash(policy) == hash(ClientPolicy(answers=("private_size",)))
+
+
+def test_a_folder_alone_keeps_nothing_private(tmp_path: Path) -> None:
+    """As docs/privacy.md says: who does not name what it answers tells its size."""
+    open_policy = ClientPolicy(folder=tmp_path)
+    open_policy.allow("size")
+    open_policy.check_share(0.01, per_sample=True)
+    discreet = ClientPolicy(folder=tmp_path, answers={"private_size"})
+    with pytest.raises(PolicyRefused):
+        discreet.allow("size")
+    with pytest.raises(PolicyRefused, match="updates_in_plain=True"):
+        discreet.check_share(0.01, per_sample=True)
+
+
+def test_a_refusal_travels_and_is_short() -> None:
+    names = {f"signal {n}" for n in range(3000)}
+    policy = ClientPolicy(answers=names, thresholds=set(range(1000, 5000)), mechanisms=names)
+    report = SizeReport(300, 3.0)
+    other = ClientPolicy(mechanisms=names)
+    for refused in (lambda: policy.allow("size"), lambda: policy.check(report)):
+        with pytest.raises(PolicyRefused) as caught:
+            refused()
+        assert len(str(caught.value)) < 300
+    with pytest.raises(PolicyRefused) as caught:
+        other.check(report)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_folder_of_a_policy_is_a_path(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="A path must be text"):
+        ClientPolicy(folder=3)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="A path must be text"):
+        ClientPolicy(folder=lambda context: None).place("a size")  # type: ignore[arg-type,return-value]
 
 
 def test_the_policy_says_when_answers_are_fresh(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fedcohort.core.errors import BadParameter, PolicyRefused
+from fedcohort.core.errors import BadParameter, PolicyRefused, shown
+from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_real
 from fedcohort.privacy.response import SizeReport
 from fedcohort.privacy.size_sum import MECHANISM, SizeShare
@@ -20,7 +21,10 @@ class ClientPolicy:
     """What a client agrees to, whatever the server asks.
 
     Private answers need a memory that outlives the process: without a folder they are refused,
-    because answering afresh every time would give them away.
+    because answering afresh every time would give them away. **A folder alone keeps nothing
+    private**: who leaves ``answers`` as it is tells its exact size to whoever asks for ``size``,
+    and trains on any share of its samples down to ``lowest_rate``, which tells no more than that.
+    A client whose size is private names what it answers, without ``"size"``.
 
     Parameters
     ----------
@@ -40,7 +44,8 @@ class ClientPolicy:
     fresh
         When a private size is *not* repeated; see `PrivateSize`.
     answers
-        The names of the signals that are answered; None for every signal that is known.
+        The names of the signals that are answered, as in ``{"private_size", "loss"}``; None for
+        every signal that is known, the exact ``size`` among them.
     updates_in_plain
         Whether the client agrees that the server sees its single updates although its size is
         private. Over the rounds they give the size away, whatever epsilon (docs/privacy.md has the
@@ -58,7 +63,7 @@ class ClientPolicy:
     largest_epsilon: float = 3.0
     ceiling: float | None = None
     thresholds: Container[int] = range(3, 1_000_001)
-    mechanisms: Container[str] = ("levels", "paper")
+    mechanisms: Collection[str] = ("levels", "paper")
     fresh: Fresh = "never"
     answers: Collection[str] | None = None
     updates_in_plain: bool = False
@@ -75,6 +80,18 @@ class ClientPolicy:
             if not (is_real(value) and value > 0) and not (name == "ceiling" and value is None):
                 raise BadParameter(name, "ClientPolicy", "a finite number above 0", value)
 
+        for name in ("answers", "mechanisms"):
+            if name == "mechanisms" or self.answers is not None:
+                object.__setattr__(self, name, _names(name, getattr(self, name)))
+        allowed: object = self.thresholds
+        if not isinstance(allowed, Container) or isinstance(allowed, str | bytes):
+            must = "a set, a range or anything else with `in`"
+            raise BadParameter("thresholds", "ClientPolicy", must, allowed)
+        consent: object = self.updates_in_plain
+        if not isinstance(consent, bool):  # a word such as "no" would be a yes
+            raise BadParameter("updates_in_plain", "ClientPolicy", "True or False", consent)
+        if self.folder is not None and not callable(self.folder):
+            as_path(self.folder)
         if not is_real(self.delta) or not 0 <= self.delta < 1:
             raise BadParameter("delta", "ClientPolicy", "a number in [0, 1)", self.delta)
         if not is_real(self.lowest_rate) or not 0 <= self.lowest_rate <= 1:
@@ -89,7 +106,7 @@ class ClientPolicy:
     def allow(self, signal: str) -> None:
         """Return if a signal may be answered; refuse otherwise."""
         if self.answers is not None and signal not in self.answers:
-            raise PolicyRefused("the signals", signal, f"{sorted(self.answers)}")
+            raise PolicyRefused("the signals", signal, shown(sorted(self.answers)))
 
     def check_share(self, rate: float, per_sample: bool) -> None:
         """Return if a share of the samples may be trained on, and counted; refuse otherwise."""
@@ -117,7 +134,7 @@ class ClientPolicy:
         if self.folder is None:
             allowed = "only with a folder to remember them (ClientPolicy.folder)"
             raise PolicyRefused("private answers", what, allowed)
-        return Path(self.folder(context) if callable(self.folder) else self.folder)
+        return as_path(self.folder(context) if callable(self.folder) else self.folder)
 
     def check_epsilon(self, epsilon: float) -> None:
         """Return if one answer may cost so much; refuse otherwise."""
@@ -127,15 +144,27 @@ class ClientPolicy:
     def check_share_of_sum(self, share: SizeShare) -> None:
         """Return if a share of a sum may be given, which protects in a sum alone."""
         self.check_epsilon(share.epsilon)
-        if share.threshold not in self.thresholds:
-            raise PolicyRefused("a threshold M", share.threshold, f"in {self.thresholds}")
-        if MECHANISM not in self.mechanisms:
-            raise PolicyRefused("a mechanism", MECHANISM, f"in {self.mechanisms}")
+        self._check_law(share.threshold, MECHANISM)
 
     def check(self, report: SizeReport) -> None:
         """Return if the question may be answered; refuse otherwise."""
         self.check_epsilon(report.epsilon)
-        if report.threshold not in self.thresholds:
-            raise PolicyRefused("a threshold M", report.threshold, f"in {self.thresholds}")
-        if report.mechanism not in self.mechanisms:
-            raise PolicyRefused("a mechanism", report.mechanism, f"in {self.mechanisms}")
+        self._check_law(report.threshold, report.mechanism)
+
+    def _check_law(self, threshold: int, mechanism: str) -> None:
+        if threshold not in self.thresholds:
+            raise PolicyRefused("a threshold M", threshold, f"in {shown(self.thresholds)}")
+        if mechanism not in self.mechanisms:
+            raise PolicyRefused("a mechanism", mechanism, f"in {shown(set(self.mechanisms))}")
+
+
+def _names(setting: str, given: object) -> frozenset[str]:
+    """Names as a set; a single text is none: whatever is part of it would be in it."""
+    if isinstance(given, Collection) and not isinstance(given, str | bytes):
+        names = list(given)
+        if all(isinstance(name, str) for name in names):
+            return frozenset(names)
+    must = "a set of names, as in {'levels'}"
+    if setting == "answers":
+        must = "a set of names of signals, as in {'private_size'}, or None for all"
+    raise BadParameter(setting, "ClientPolicy", must, given)
