@@ -9,7 +9,7 @@ import copy
 import os
 import tempfile
 import warnings
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from fedcohort import Federation, Selector
 from fedcohort.core import store
 from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, FedcohortError, FedcohortWarning
 from fedcohort.harness.trial import Trial
 from fedcohort.schemes import SCHEMES, scheme
+from fedcohort.simulation import Quadratic, simulate
+from fedcohort.simulation.onward import KIND
 
 SIZES = [7, 6, 5, 4, 3, 2, 1, 1]
 NAMES = sorted(SCHEMES)
@@ -120,17 +122,24 @@ def test_a_forged_checkpoint_ends_in_a_sentence(tmp_path: Path, data: Any, name:
         header = data.draw(forged_headers(header))
     else:
         arrays = data.draw(forged_arrays(arrays))
+    goes_on_or_says_why(tmp_path / "x", name, header, arrays)
+
+
+def goes_on_or_says_why(
+    path: Path, name: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
     of = trial(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FedcohortWarning)
         try:
-            store.save(tmp_path / "x", {"kind": "selector", **header}, arrays)
-            selector = Selector.load(tmp_path / "x", ask=of.answer)
+            store.save(path, {"kind": "selector", **header}, arrays)
+            selector = Selector.load(path, ask=of.answer)
             if selector.pending is None:
                 selector.select()
             asked = {s.name: of.answer(Ask(s, selector.pending.clients)) for s in of.scheme.listens}
             selector.observe(type(of.replies(selector.pending))(selector.pending.clients, asked))
             cohort = selector.select()
+            selector.picture()
         except (FedcohortError, UnicodeEncodeError) as error:
             sentence = str(error)
             assert "\n" not in sentence
@@ -140,6 +149,42 @@ def test_a_forged_checkpoint_ends_in_a_sentence(tmp_path: Path, data: Any, name:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_between_rounds_nothing_that_is_remembered_can_be_too_large(
+    tmp_path: Path, name: str
+) -> None:
+    """Each array full of the largest numbers, each number the largest: no sum may overflow."""
+    header, arrays = saved(name)
+    header = {**header, "selection": None}
+    for key, array in arrays.items():
+        most = np.finfo(array.dtype).max if array.dtype.kind == "f" else None
+        most = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else most
+        for value in () if most is None else (most, -most, most // 4):
+            full = {**arrays, key: np.full_like(array, value)}
+            goes_on_or_says_why(tmp_path / "x", name, header, full)
+    for key in header["state"] or {}:
+        for value in (10**400, -(10**400), 1.7e308, -1.7e308, None):
+            forged = {**header, "state": {**header["state"], key: value}}
+            goes_on_or_says_why(tmp_path / "x", name, forged, arrays)
+    for value in (2**53, 2**63, 10**400):
+        for key in header["parameters"]:
+            forged = {**header, "parameters": {**header["parameters"], key: value}}
+            goes_on_or_says_why(tmp_path / "x", name, forged, arrays)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_forged_goes_on(tmp_path: Path, name: str) -> None:
     store.save(tmp_path / "x", *saved(name))
     assert Selector.load(tmp_path / "x").pending is not None
+
+
+def test_a_table_that_was_to_be_shared_is_missed(tmp_path: Path) -> None:
+    """The memory of the server is written without the updates that the scheme keeps."""
+    task = Quadratic([[0.0, 1.0], [1.0, 2.0], [3.0, 1.0]], sizes=[1, 3, 2])
+    run = partial(simulate, task, "clustered-similarity:m=2", aggregator="memory")
+    trace = run(rounds=2, keep=tmp_path / "end")
+    header, arrays = store.load(tmp_path / "end", KIND)
+    store.save(tmp_path / "end", {**header, "state": None}, arrays)
+    with pytest.raises(BadCheckpoint, match="'latest' has not a row for each client"):
+        run(rounds=3, keep=tmp_path / "end", before=trace)
+    store.save(tmp_path / "end", header, arrays)
+    assert run(rounds=3, keep=tmp_path / "end", before=trace).rounds == 3

@@ -107,7 +107,9 @@ def test_latency_given_with_the_round_or_with_the_scheme() -> None:
     assert selector(latencies=(1, 4, 4, 1)).select(latency=[4, 1, 1, 4]).clients.tolist() == [0, 3]
 
 
-@pytest.mark.parametrize("latency", [[1, 2], [1, 2, 3, -1], [1, 2, 3, np.inf], ["a"] * 4])
+@pytest.mark.parametrize(
+    "latency", [[1, 2], [1, 2, 3, -1], [1, 2, 3, np.inf], ["a"] * 4, [[1], [2, 3]], [1e308] * 4]
+)
 def test_bad_latencies(latency: Any) -> None:
     with pytest.raises(BadInput, match="'latency' must be one finite number of at least 0 for"):
         selector().select(latency=latency)

@@ -15,6 +15,8 @@ TILE = 512
 """Rows that are summed at a time."""
 LARGEST = 1e18
 """The absolute values of a row may sum to this: its squares are then within float32, too."""
+FAR = 10 * LARGEST
+"""No number of a row that fits, or of a projection of it, is as far from 0."""
 
 
 def fits(rows: Array) -> Bools:

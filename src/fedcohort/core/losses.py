@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import is_real
+from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats
 
 REJECTED = np.nan
@@ -24,6 +25,9 @@ REJECTED = np.nan
 
 LARGEST = 1e100
 """What is larger has overflowed somewhere; squares of losses, and sums of them, stay finite."""
+
+KEPT = Shaped("n", low=-LARGEST, below=2 * LARGEST, finite=False)
+"""Losses that a scheme keeps, of every client one: NaN where none is known."""
 
 
 def comparable(reports: ArrayLike, owner: str, negative: bool = False) -> Floats:

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedcohort.core.arrays import as_array
 from fedcohort.core.citation import Citation as Citation  # schemes find it here, too
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Conversation, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, shown
 from fedcohort.core.federation import Federation
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
@@ -52,15 +53,20 @@ class RoundContext:
     latency: Floats | None = None
 
 
+LONGEST = 1e300
+"""No latency is as long: sums of them stay finite."""
+
+
 def checked_latency(latency: ArrayLike, n: int) -> Floats:
     """Latencies as floats: one number of at least 0 per client, NaN for one that is not known."""
-    values = np.asarray(latency)
+    must = (
+        f"'latency' must be one finite number of at least 0 for each of {n} clients (and below "
+        f"{LONGEST:g}), or NaN where it is not known"
+    )
+    values = as_array(latency, must)
     fine = values.shape == (n,) and values.dtype.kind in "iuf"
-    if not fine or not np.all(np.isnan(values) | (np.isfinite(values) & (values >= 0))):
-        raise BadInput(
-            f"'latency' must be one finite number of at least 0 for each of {n} clients, or NaN "
-            f"where it is not known; got {reprlib.repr(latency)}."
-        )
+    if not fine or not np.all(np.isnan(values) | ((values >= 0) & (values < LONGEST))):
+        raise BadInput(f"{must}; got {shown(latency)}.")
     return values.astype(np.float64)
 
 

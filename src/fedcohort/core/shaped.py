@@ -18,6 +18,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import numpy as np
 
 from fedcohort.core.errors import BadInput
+from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array
 
 Lengths = MutableMapping[str, int]
@@ -113,7 +114,7 @@ def _is_a(value: Any, hint: Any) -> bool:
             if isinstance(scalar, type) and issubclass(scalar, kind)
         )
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return is_real(value)  # finite: no integer that no float can hold, either
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     told = hint in (str, bool, dict, NoneType) or (isinstance(hint, type) and is_dataclass(hint))

@@ -84,7 +84,7 @@ class Rows(Design):
     @classmethod
     def alike(cls, shares: Shares, m: int) -> Rows:
         """MD sampling: m draws from one row."""
-        _checked_draws(m)
+        check_draws(m)
         return cls(None, _ends(shares.parts, shares.whole), shares.whole, m, len(shares))
 
     @classmethod
@@ -94,7 +94,7 @@ class Rows(Design):
         ``dedicate=True`` first gives floor(m p_i) whole rows to every client with m p_i >= 1,
         so that it never straddles a cut more than it must.
         """
-        _checked_draws(m)
+        check_draws(m)
         total = m * shares.whole
         masses = exact_multiple(shares.parts, m, total)
         if not dedicate:
@@ -113,7 +113,7 @@ class Rows(Design):
     @classmethod
     def hansen_hurwitz(cls, chances: Shares, target: Shares, m: int) -> Rows:
         """Draw m times with the given chances; client i weighs target_i / (m chance_i) a draw."""
-        _checked_draws(m)
+        check_draws(m)
         ends = _ends(chances.parts, chances.whole)
         return cls(None, ends, chances.whole, m, len(chances), target)
 
@@ -316,7 +316,8 @@ def _ends(masses: Ints, total: int) -> Ints:
     return np.cumsum(masses)
 
 
-def _checked_draws(m: int) -> None:
+def check_draws(m: int) -> None:
+    """Refuse a cohort of more draws than fit in memory."""
     if m > DRAW_LIMIT:
         raise TooLarge(f"A cohort of m = {shown(m)} draws would not fit in memory; lower m.")
 

@@ -47,7 +47,7 @@ from fedcohort.core import (
 from fedcohort.core.depending import depending
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.latest import check_rows, fits
+from fedcohort.core.latest import FAR, check_rows, fits
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.maths.draws import below
@@ -141,7 +141,8 @@ class Features:
 
     seed: int  # of the order of equals, and of the sketch
     length: int  # the numbers of an update, however few are kept of it; 0 before the first
-    rows: Annotated[Floats, Shaped("n", "f")]  # zero where nothing is known; f may be 0
+    # zero where nothing is known; f may be 0
+    rows: Annotated[Floats, Shaped("n", "f", low=-FAR, below=FAR)]
 
     def check_coherent(self) -> None:
         """Refuse a seed that no run has."""

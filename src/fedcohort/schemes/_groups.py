@@ -89,7 +89,7 @@ class Groups:
 
     labels: Annotated[Ints, Shaped("n", low=0, below="n")]  # its group; the largest are alone
     # (n, classes) or (n, classes, bins); zero where nothing is known
-    summaries: Annotated[Array, Shaped("n", "...")]
+    summaries: Annotated[Array, Shaped("n", "...", low=0)]
     method: str
     settings: str  # what the search over settings chose, as JSON
     silhouette: float | None

@@ -35,7 +35,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.latest import LatestRows, fits
+from fedcohort.core.latest import FAR, LatestRows, fits
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Floats, Ints
@@ -80,11 +80,12 @@ class Seen:
 
     seed: int  # of k-means
     length: int  # d of an update, 0 before the first
-    centres: Annotated[Array, Shaped("strata", "features", kind="f")]  # where k-means starts
+    # where k-means starts
+    centres: Annotated[Array, Shaped("strata", "features", kind="f", low=-FAR, below=FAR)]
     seen: Annotated[Bools, Shaped("n")]  # whose features are below; nobody's where asked for
     # With recent and owners: the last features of every client, see `LatestRows`.
-    kept: Annotated[Array, Shaped("n", "d", kind="f")]
-    recent: Annotated[Array, Shaped("r", "d", kind="f")]
+    kept: Annotated[Array, Shaped("n", "d", kind="f", low=-FAR, below=FAR)]
+    recent: Annotated[Array, Shaped("r", "d", kind="f", low=-FAR, below=FAR)]
     owners: Annotated[Ints, Shaped("r", low=0, below="n")]
 
     @property
@@ -274,19 +275,22 @@ class SimilarUpdates(Scheme[Seen]):
         if len(replies.clients) == 0:
             return state
         updates = self._checked(replies.signals[UPDATE.name], "updates")
-        d = updates.shape[1]
+        good = fits(updates)
+        clients, updates, d = replies.clients[good], updates[good], updates.shape[1]
         if state.length not in (0, d):
             raise BadInput(
                 f"{self.name}: an update must have {state.length} numbers like those before it; "
                 f"got {d}."
             )
+        if not len(clients):
+            return state
         new = compress(updates, self.rate, cast("Compression", self.compression)).astype(np.float32)
         state = replace(state, length=d, centres=self._centres(new, state))
         if self.features == "ask":
             return state
         seen = state.seen.copy()
-        seen[replies.clients] = True
-        return _with(state, seen, state.latest.replaced(replies.clients, new))
+        seen[clients] = True
+        return _with(state, seen, state.latest.replaced(clients, new))
 
     def _centres(self, new: Array, state: Seen) -> Array:
         """Where k-means starts in the next round: a cohort has a client of every stratum."""

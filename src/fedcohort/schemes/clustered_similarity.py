@@ -28,6 +28,7 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
+from fedcohort.designs.rows import check_draws
 from fedcohort.maths.draws import below, permutation
 from fedcohort.maths.fill_rows import exact_masses, pour, split_large
 from fedcohort.maths.similarity import Metric, Zero, between, replace_rows
@@ -200,6 +201,7 @@ class ClusteredSimilarity(Scheme[Similar]):
         if state.length == 0:  # nobody has answered yet: Algorithm 1
             by_size = line[np.argsort(-shares.parts[line], kind="stable")]
             return Rows.along(by_size, shares, self.m, dedicate=True)
+        check_draws(self.m)  # of a file that somebody else wrote; others are refused in round 1
         masses = exact_masses(shares.parts, self.m)[line]
         places, segments = pour(self._cut(state.tree, masses), masses, self.m)
         return Rows.segments(line[places], segments, shares.whole, len(shares))

@@ -27,9 +27,8 @@ from fedcohort.core import (
     cohort_size,
 )
 from fedcohort.core.depending import depending
-from fedcohort.core.losses import sound
+from fedcohort.core.losses import KEPT, sound
 from fedcohort.core.scheme import checked_latency
-from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths.candidates import by_weight, group_means
 from fedcohort.maths.choice import as_integers, top
@@ -41,7 +40,7 @@ from fedcohort.schemes._latency import assumed
 class GroupsAndLosses(Groups):
     """The groups, and the loss that each client told when it last trained."""
 
-    losses: Annotated[Floats, Shaped("n", finite=False)]  # NaN where none is known
+    losses: Annotated[Floats, KEPT]
 
 
 @dataclass(frozen=True)

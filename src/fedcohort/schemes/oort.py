@@ -26,7 +26,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput
-from fedcohort.core.losses import LARGEST
+from fedcohort.core.losses import KEPT, LARGEST
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.candidates import by_weight
@@ -57,7 +57,7 @@ SQUARED_LOSSES = Signal(
 class Utilities:
     """How useful clients were when they last trained, and what the pacer knows."""
 
-    losses: Annotated[Floats, Shaped("n", finite=False)]  # root mean square; NaN: never trained
+    losses: Annotated[Floats, KEPT]  # root mean square; NaN: never trained
     last: Annotated[Ints, Shaped("n", low=0)]  # the round of it, from 1 on; 0 for never
     round: int  # the coming round
     relaxed: int  # how often the pacer has allowed for more time

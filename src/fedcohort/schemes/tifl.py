@@ -24,20 +24,23 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput
-from fedcohort.core.losses import sound
+from fedcohort.core.losses import KEPT, sound
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
 from fedcohort.maths.candidates import by_weight, group_means
 from fedcohort.maths.draws import distinct, permutation
 from fedcohort.schemes._latency import assumed
 
+MOST_CREDITS = 10**9
+"""More rounds than any run has."""
+
 
 @dataclass(frozen=True, eq=False)
 class TierHistory:
     """What clients told, and how often they trained."""
 
-    losses: Annotated[Floats, Shaped("n", finite=False)]  # last told; NaN where none is known
-    shown: Annotated[Floats, Shaped("n", finite=False)]  # those that chances go by
+    losses: Annotated[Floats, KEPT]  # last told
+    shown: Annotated[Floats, KEPT]  # those that chances go by
     trained: Annotated[Ints, Shaped("n", low=0)]  # in how many rounds
     round: int  # the coming round
 
@@ -87,7 +90,7 @@ class TiFL(Scheme[TierHistory]):
     tiers: Annotated[int, Whole(1)] = 5
     policy: Annotated[str, OneOf(("adaptive", "uniform", "fast"))] = "adaptive"
     interval: Annotated[int, Whole(1)] = 10
-    credits: Annotated[int | None, Maybe(Whole(1))] = None
+    credits: Annotated[int | None, Maybe(Whole(1, MOST_CREDITS))] = None
 
     name: ClassVar[str] = "tifl"
     paper: ClassVar[Citation] = Citation(

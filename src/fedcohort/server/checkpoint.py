@@ -17,7 +17,7 @@ from fedcohort.core.cohort import Cohort, Reserve
 from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import RoundContext, Scheme
+from fedcohort.core.scheme import LONGEST, RoundContext, Scheme
 from fedcohort.core.shaped import Lengths, Shaped
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.guards import Guard
@@ -26,7 +26,6 @@ from fedcohort.server.state import Heard, Selection, Setup, State
 Packed = tuple[dict[str, Any], dict[str, Array]]
 """A header of plain values, and arrays by name."""
 LATENCY = "latency."
-LONGEST = 1e300
 
 SECONDS = Shaped("n", low=0, below=LONGEST, finite=False)
 """Latencies: NaN where nothing is known."""

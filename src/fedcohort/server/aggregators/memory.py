@@ -154,9 +154,11 @@ class Memory(Aggregator):
         return step, account.memory
 
     def shared(self, memory: MemoryState, latest: LatestRows | None) -> MemoryState:
-        if not _fits(latest, len(memory.importance), memory):
-            return memory
-        return replace(memory, latest=latest)
+        if _fits(latest, len(memory.importance), memory):
+            return replace(memory, latest=latest)
+        if not _fits(memory.latest, len(memory.importance), memory):  # a file of somebody else's
+            raise BadInput("'latest' has not a row for each client, and the scheme keeps none")
+        return memory
 
     def lean(self, memory: MemoryState, latest: LatestRows | None) -> MemoryState:
         if latest is not memory.latest:
