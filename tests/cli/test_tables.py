@@ -29,6 +29,18 @@ def write(tmp_path, text, name="sizes.csv"):
         ('"a, b",3\nc,0\n', [3, 0], ("a, b", "c")),
         ("3.0\n1e3\n", [3, 1000], None),
         (f"{10**15}\n", [10**15], None),
+        ("id,num-examples\na,3\nb,1\n", [3, 1], ("a", "b")),  # the word of Flower
+        ("num-examples\n3\n1\n", [3, 1], None),
+        ("N (2024)\n3\n1\n", [3, 1], None),
+        ("site,patients 2024\na,3\nb,1\n", [3, 1], ("a", "b")),
+        ("site,# patients\na,3\nb,1\n", [3, 1], ("a", "b")),
+        ("size,id\n3,a\n1,b\n", [3, 1], ("a", "b")),
+        ("patients,client_id\n3,a\n1,b\n", [3, 1], ("a", "b")),
+        ("id,2024\na,3\nb,1\n", [3, 1], ("a", "b")),
+        ("n,3\nm,1\n", [3, 1], ("n", "m")),  # clients that are called as columns are
+        ("node,3\nkey,1\n", [3, 1], ("node", "key")),
+        ("sep=;\r\nid;size\r\na;3\r\n", [3], ("a",)),  # as Excel writes it
+        ("\n\na;3\nb;1\n", [3, 1], ("a", "b")),
     ],
 )
 def test_good_sizes(tmp_path, text, sizes, ids):
@@ -56,6 +68,17 @@ def test_good_sizes(tmp_path, text, sizes, ids):
         ("a,1,2\n", r"line 1: one column of sizes or two"),
         ("id,size\nx,\n", r"line 2: .*''"),
         (b"\xff\xfe\x00\x01", "must be a text file"),
+        (b"Z\xfcrich,3\n", "must be a text file .* save it as 'CSV UTF-8'"),
+        ("a,n/a\nb,1\n", r"line 1: .*'n/a'"),  # no heading: a client would be lost
+        ("a,12O\nb,1\n", r"line 1: .*'12O'"),
+        ("a,\nb,1\n", r"line 1: .*''"),
+        ('a,"1,200"\n', r"'1,200': if 1200 is meant, write it so"),
+        ("1.200\n3\n", r"line 1: .*'1.200': if 1200 is meant"),
+        ("3\n1.000\n", r"line 2: .*'1.000': if 1000 is meant"),
+        ("\n\na,3\n\nb,x\n", r"line 5: .*'x'"),
+        ("patients,ward\n3,a\n", r"got 'a'. If the first column .* as in --column patients"),
+        ("3,many\n1,5\n", r"line 1: .*'many'"),
+        ("3,a\n1,b\n", r"as in --column 1, or put it last"),
         ("a," + "1" * 200_000 + "\n", "CSV"),
     ],
 )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from fedcohort.cli.headings import is_id_name, is_size_name, unmistakable
 from fedcohort.cli.tables import LARGEST, Sizes, exists, is_number, rows_of, whole
 from fedcohort.core.errors import BadInput, brief
 from fedcohort.core.types import Array
-
-SIZE_NAMES = ("size", "sizes", "samples", "num_samples", "n_samples", "num-examples", "count")
-"""Headings that say by themselves that a column has the sizes."""
-ID_NAMES = ("id", "client", "name", "site", "hospital", "node", "key")
 
 
 class Columns(NamedTuple):
@@ -28,24 +27,15 @@ class Columns(NamedTuple):
 def read_columns(path: Path, column: str | None = None, labels: str | None = None) -> Columns:
     """Sizes from the column of that name, class counts from those that ``labels`` names.
 
-    ``labels`` are names with commas between them, or patterns such as ``class_*``. Without a
-    column the sizes are one with an unmistakable name, else the sums of the class counts.
+    A column is named by its heading or by its position, from 1; ``labels`` are such names with
+    commas between them, or patterns such as ``class_*``. Without a column the sizes are one with
+    an unmistakable name, else the sums of the class counts, else the only column that can be.
     """
-    exists(path)
-    rows = list(rows_of(path))
-    if not rows or all(map(is_number, rows[0][1])):
-        raise BadInput(f"{path} must begin with a line of names, as 'id,size': it has columns.")
-    names, rows = rows[0][1], rows[1:]
-    if not rows:
-        raise BadInput(f"{path} has no clients below its line of names.")
-    for line, cells in rows:
-        if len(cells) != len(names):
-            raise BadInput(
-                f"{path}, line {line}: {len(names)} columns as in line 1; got {len(cells)}."
-            )
-    classes = [] if labels is None else _named(labels, names, path)
+    table = _read(path)
+    names, rows = table.names, table.rows
+    classes = [] if labels is None else _named(labels, table)
     counts = [[whole(cells[k], path, line) for k in classes] for line, cells in rows]
-    place = _sizes(column, names, rows[0][1], bool(classes), path)
+    place = _sizes(column, table, bool(classes))
     if place is None:
         sizes = [sum(each) for each in counts]
         if max(sizes) > LARGEST:
@@ -57,38 +47,115 @@ def read_columns(path: Path, column: str | None = None, labels: str | None = Non
     return Columns(found, np.array(counts) if classes else None)
 
 
-def _named(labels: str, names: Sequence[str], path: Path) -> list[int]:
+@dataclass(frozen=True)
+class _Table:
+    """Lines of cells below a line of names; where there is none, columns are called 1, 2, ..."""
+
+    path: Path
+    names: list[str]
+    rows: list[tuple[int, list[str]]]
+    number: str | None
+    """A number that stands in line 1, and shows that it has no names."""
+
+    def place(self, option: str, word: str) -> int:
+        """The position of the column of that name, or at that position."""
+        found = [k for k, name in enumerate(self.names) if name == word]
+        if len(found) > 1:
+            raise BadInput(
+                f"--{option}: {self.path} has {len(found)} columns named {brief(word)!r}; say "
+                f"which by its position, as in --{option} {found[0] + 1}."
+            )
+        if found:
+            return found[0]
+        if word.isdecimal() and 1 <= int(word) <= len(self.names):
+            return int(word) - 1
+        if self.number is not None:
+            raise BadInput(
+                f"--{option}: line 1 of {self.path} has no names, for {brief(self.number)!r} is a "
+                f"number; give a position from 1 to {len(self.names)}, as in --{option} "
+                f"{self.called(self.likely())}, or write a line of names above."
+            )
+        raise BadInput(
+            f"--{option}: {self.path} has no column {brief(word)!r}; there are "
+            f"{brief(', '.join(self.names))}."
+        )
+
+    def likely(self) -> list[int]:
+        """Columns that may have the sizes: numbers, and neither ids nor 1, 2, 3, ..."""
+        out = []
+        for k, name in enumerate(self.names):
+            cells = [row[k] for _, row in self.rows]
+            counted = cells == [str(i + 1) for i in range(len(cells))]
+            if all(map(is_number, cells)) and not counted and not is_id_name(name):
+                out.append(k)
+        return out
+
+    def called(self, likely: Sequence[int]) -> str:
+        """The first of them as it would be typed."""
+        k = likely[0] if likely else len(self.names) - 1
+        only = self.names[k] and self.names.count(self.names[k]) == 1
+        return brief(shlex.quote(self.names[k])) if only else str(k + 1)
+
+
+def _read(path: Path) -> _Table:
+    exists(path)
+    rows = list(rows_of(path))
+    if not rows:
+        raise BadInput(f"{path} has no sizes; it must have one line per client.")
+    first = rows[0][1]
+    number = next((cell for cell in first if is_number(cell)), None)
+    if unmistakable(first) or any(map(is_size_name, first)):
+        number = None
+    names = first if number is None else [str(k + 1) for k in range(len(first))]
+    rows = rows[number is None :]
+    if not rows:
+        raise BadInput(f"{path} has no clients below its line of names.")
+    for line, cells in rows:
+        if len(cells) != len(names):
+            raise BadInput(
+                f"{path}, line {line}: {len(names)} columns as in line 1; got {len(cells)}."
+            )
+    return _Table(path, names, rows, number)
+
+
+def _named(labels: str, table: _Table) -> list[int]:
     """Positions of the columns that the words name."""
     out: list[int] = []
     for word in filter(None, (each.strip() for each in labels.split(","))):
-        found = [k for k, name in enumerate(names) if name == word or fnmatchcase(name, word)]
-        if not found:
-            raise BadInput(_no_column("labels", word, names, path))
-        out += [k for k in found if k not in out]
+        found = [k for k, name in enumerate(table.names) if fnmatchcase(name, word)]
+        out += [k for k in found or [table.place("labels", word)] if k not in out]
+    names = [table.names[k] for k in out]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise BadInput(
+            f"--labels: {table.path} has {names.count(twice)} columns named {brief(twice)!r}; "
+            "every class must have a name of its own."
+        )
     return out
 
 
-def _sizes(
-    column: str | None, names: Sequence[str], first: Sequence[str], summed: bool, path: Path
-) -> int | None:
+def _sizes(column: str | None, table: _Table, summed: bool) -> int | None:
     if column is not None:
-        if column not in names:
-            raise BadInput(_no_column("column", column, names, path))
-        return names.index(column)
-    known = [k for k, name in enumerate(names) if name.lower() in SIZE_NAMES]
+        return table.place("column", column)
+    known = [k for k, name in enumerate(table.names) if is_size_name(name)]
     if len(known) == 1:
         return known[0]
     if summed:
         return None
-    likely = [name for name, cell in zip(names, first, strict=True) if is_number(cell)] or names
+    likely = table.likely()
+    if len(likely) == 1:
+        return likely[0]
+    wanted = f"as in --column {table.called(likely)}"
+    if table.number is not None:
+        raise BadInput(
+            f"{table.path} has {len(table.names)} columns, and line 1 has no names, for "
+            f"{brief(table.number)!r} is a number: say by its position which has the sizes, "
+            f"{wanted}."
+        )
     raise BadInput(
-        f"{path} has {len(names)} columns: say which has the sizes, as in --column "
-        f"{brief(likely[0])}; there are {brief(', '.join(names))}."
+        f"{table.path} has {len(table.names)} columns: say which has the sizes, {wanted}; there "
+        f"are {brief(', '.join(table.names))}."
     )
-
-
-def _no_column(option: str, word: str, names: Sequence[str], path: Path) -> str:
-    return f"--{option}: {path} has no column {brief(word)!r}; there are {brief(', '.join(names))}."
 
 
 def _ids(
@@ -99,7 +166,7 @@ def _ids(
 ) -> tuple[str, ...] | None:
     """A column that is called so, or the first if its words differ from client to client."""
     free = [k for k in range(len(names)) if k not in taken]
-    called = [k for k in free if names[k].lower() in ID_NAMES]
+    called = [k for k in free if is_id_name(names[k])]
     words = [k for k in free[:1] if k == 0 and not all(is_number(cells[0]) for _, cells in rows)]
     for place in [*called, *words][:1]:
         ids = [cells[place] for _, cells in rows]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort.cli.headings import is_heading, is_id_name, is_size_name, unmistakable
+from fedcohort.core.errors import BadInput, DataNotFound, brief
 from fedcohort.core.types import Array, Floats, Ints
 
 LARGEST = 10**15
@@ -25,36 +29,71 @@ class Sizes(NamedTuple):
 
 
 def read_sizes(path: Path) -> Sizes:
-    """One column of sizes, or two columns ``id,size``; a header line is recognised."""
+    """One column of sizes, or two columns ``id,size``; a header line is recognised.
+
+    Of two columns the sizes are the one whose heading says so, else the second.
+    """
     exists(path)
     quick = _quick_column(path)
     if quick is not None:
         return Sizes(quick, None)
+    rows = rows_of(path)
+    head = list(islice(rows, 2))
+    if not head:
+        raise _no_sizes(path)
+    first, width = head[0][1], len(head[0][1])
+    if width > 2:
+        raise BadInput(
+            f"{path}, line {head[0][0]}: one column of sizes or two (id,size); got {width}."
+        )
+    place = _place_of_sizes(head)
+    named = is_heading(first[place]) and not any(map(is_number, first))
+    headed = named or is_size_name(first[place]) or unmistakable(first)
     sizes: list[int] = []
     lines_of: dict[str, int] = {}
-    width = 0
-    for line, cells in rows_of(path):
-        if width == 0:
-            width = len(cells)
-            if width > 2:
-                raise BadInput(
-                    f"{path}, line {line}: one column of sizes or two (id,size); got {width}."
-                )
-            if not is_number(cells[-1]) and _looks_like_header(cells):
-                continue
+    for line, cells in chain(head[headed:], rows):
         if len(cells) != width:
             raise BadInput(f"{path}, line {line}: {width} columns as in line 1; got {len(cells)}.")
-        sizes.append(whole(cells[-1], path, line))
+        try:
+            sizes.append(whole(cells[place], path, line))
+        except BadInput as error:
+            raise _perhaps_the_other(error, cells, place, first if headed else []) from None
         if width == 2:
-            name = cells[0]
+            name = cells[1 - place]
             if name in lines_of:
                 raise BadInput(
                     f"{path}, line {line}: the id {name!r} stands in line {lines_of[name]} already."
                 )
             lines_of[name] = line
     if not sizes:
-        raise BadInput(f"{path} has no sizes; it must have one line per client.")
+        raise _no_sizes(path)
     return Sizes(_integers(sizes), tuple(lines_of) if width == 2 else None)
+
+
+def _no_sizes(path: Path) -> BadInput:
+    return BadInput(f"{path} has no sizes; it must have one line per client.")
+
+
+def _place_of_sizes(head: list[tuple[int, list[str]]]) -> int:
+    """The column that is called so, or beside ids, with a number below its name; else the last."""
+    first, below = head[0][1], head[-1][1]
+    known = [k for k, cell in enumerate(first) if is_size_name(cell)]
+    if not known and is_id_name(first[-1]) and not is_id_name(first[0]):
+        known = [0]
+    if len(known) == 1 and len(below) == len(first) and is_number(below[known[0]]):
+        return known[0]
+    return len(first) - 1
+
+
+def _perhaps_the_other(error: BadInput, cells: list[str], place: int, names: list[str]) -> BadInput:
+    """The error, with how to name the first of two columns if that has numbers."""
+    if len(cells) < 2 or is_number(cells[place]) or not is_number(cells[0]):
+        return error
+    name = names[0] if names and names[0] else "1"
+    return BadInput(
+        f"{error} If the first column has the sizes, say so to `fedcohort advise`, as in --column "
+        f"{brief(shlex.quote(name))}, or put it last."
+    )
 
 
 def read_histograms(path: Path, ids: tuple[str, ...] | None, n: int) -> Array:
@@ -141,11 +180,11 @@ def width_of(path: Path) -> int:
 def _quick_column(path: Path) -> Ints | None:
     """A clean column of integers, ten million lines in seconds; None if anything is odd."""
     with path.open("rb") as file:
-        first = file.readline(10_000)
-    skip = 0 if first.strip().isdigit() else 1
-    if b"," in first or b";" in first or b"\t" in first:
+        first = file.readline(10_000).strip()
+    if any(mark in first for mark in (b",", b";", b"\t")):
         return None
-    if skip and not first.strip().replace(b"_", b"").isalpha():
+    skip = 0 if first.isdigit() else 1
+    if skip and not is_heading(first.decode("utf-8", "replace")):
         return None
     try:
         with warnings.catch_warnings():
@@ -158,20 +197,31 @@ def _quick_column(path: Path) -> Ints | None:
     return values
 
 
+SEPARATORS = ",;\t"
+SAYS_SEPARATOR = re.compile(r'"?sep=([,;\t])"?\s*', re.IGNORECASE)
+"""The line that Excel writes, and reads, above a table."""
+
+
 def rows_of(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of the lines that are not empty; comma, semicolon or tab between cells."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            first = file.readline()
+            first = next((line for line in file if line.strip()), "")
             file.seek(0)
-            between = max(",;\t", key=first.count)
+            said = SAYS_SEPARATOR.fullmatch(first)
+            between = said[1] if said else max(SEPARATORS, key=first.count)
             reader = csv.reader(file, delimiter=between, skipinitialspace=True)
             for cells in reader:
                 stripped = [cell.strip() for cell in cells]
-                if any(stripped):
+                if said and any(stripped):
+                    said = None  # that line itself
+                elif any(stripped):
                     yield reader.line_num, stripped
     except UnicodeDecodeError:
-        raise BadInput(f"{path} must be a text file (UTF-8, CSV); it is not.") from None
+        raise BadInput(
+            f"{path} must be a text file (UTF-8, CSV), and is not: in a spreadsheet, save it as "
+            "'CSV UTF-8'."
+        ) from None
     except csv.Error as error:
         raise BadInput(f"{path} must be a CSV file; {error}.") from None
 
@@ -185,13 +235,16 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _looks_like_header(cells: list[str]) -> bool:
-    return all(cell.replace("_", "").replace(" ", "").isalpha() for cell in cells if cell)
+THOUSANDS = re.compile(r"\d{1,3}([.,' \u00a0\u2009\u202f]\d{3})+")
+"""1,200 or 1.200: a whole number to one reader, and none to another."""
 
 
 def whole(text: str, path: Path, line: int) -> int:
     """A cell as a number of samples."""
     must = f"{path}, line {line}: a size must be a whole number from 0 to 10^15"
+    if THOUSANDS.fullmatch(text):
+        plain = re.sub(r"\D", "", text)
+        raise BadInput(f"{must}; got {text[:40]!r}: if {plain[:40]} is meant, write it so.")
     try:
         value = int(text)
     except ValueError:
