@@ -117,6 +117,8 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["new", "mine", "--in", "-"], "The option --in must be a path."),
         (["new", "md"], "already a scheme named 'md'"),
         (["new", "../x"], "lower-case words"),
+        (["new", "class"], "'class' is a keyword of Python"),
+        (["new", "x", "--asks", "update_norm", "--asks", "loss"], "--asks must be given once."),
         (["check", "mdd"], "Did you mean 'md'?"),
     ],
 )
