@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import re
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 from fedcohort import Federation, Selector, scheme, theory
 from fedcohort.cli import app
 from fedcohort.cli.advice_shown import LEGEND, draw, show
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.cli.columns import read_columns
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 
 
 @pytest.fixture
@@ -52,6 +54,10 @@ def test_a_saved_selector(tmp_path):
     assert json.loads(run("--saved", tmp_path / "run.npz", "-m", 2, "--json"))["n"] == 3
 
 
+LABELS_OF_SOME = pytest.mark.filterwarnings("ignore:.*class counts do not sum")
+
+
+@LABELS_OF_SOME
 def test_labels_and_updates_follow_the_order_of_the_file(sizes, tmp_path):
     """Ids c9..c0 are sorted by the federation; rows of the files must go with them."""
     rng = np.random.default_rng(0)
@@ -163,6 +169,7 @@ def test_first_what_to_use_in_three_sentences_then_the_table_with_a_legend(sizes
     assert "bytes, 50 rounds" in text
 
 
+@LABELS_OF_SOME
 def test_secure_aggregation_and_what_is_told_are_in_words(sizes, tmp_path):
     counts = np.random.default_rng(0).integers(1, 20, (10, 3))
     (tmp_path / "l.csv").write_text("\n".join(",".join(map(str, row)) for row in counts))
@@ -180,6 +187,7 @@ def wide(tmp_path):
     return path
 
 
+@LABELS_OF_SOME
 def test_a_file_may_be_a_word_and_have_more_columns(wide):
     sizes, counts = [100 + 9 * i for i in range(12)], np.array([[i, 5 + i] for i in range(12)])
 
@@ -221,7 +229,7 @@ def test_columns_that_are_not_understood_get_one_sentence(wide, words, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("1,2,3\n4,5,6\n", "must begin with a line of names"),
+        ("1,2,3\n4,5,6\n", "line 1 has no names, for '1' is a number: .* as in --column 1"),
         ("a,size,c\n", "has no clients below"),
         ("a,size,c\nx,1,2\ny,3\n", "line 3: 3 columns as in line 1; got 2"),
         ("a,size,c\nx,1,2\nx,3,4\n", "line 3: the id 'x' stands twice"),
@@ -255,3 +263,187 @@ def test_a_page_for_a_manager(sizes, tmp_path):
 def test_the_picture_may_be_a_pdf(sizes, tmp_path):
     run(sizes, "-m", 3, "--plot", tmp_path / "m.pdf")
     assert (tmp_path / "m.pdf").read_bytes()[:4] == b"%PDF"
+
+
+# -- tables as people have them ------------------------------------------------------------------
+
+
+def written(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+HEADLESS = "A,10,3,7\nB,20,5,15\nC,30,10,20\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "n", "total"),
+    [
+        (HEADLESS, ["--column", "2"], 3, 60),
+        (HEADLESS, ["--column", "4"], 3, 42),
+        (HEADLESS, ["--labels", "3,4"], 3, 60),
+        ("id,2023,2024\na,5,6\nb,7,9\n", ["--column", "2024"], 2, 15),
+        ("id,patients,beds\n1,100,9\n2,200,3\n", ["--column", "2"], 2, 300),
+        ("hospital,region,patients\na,x,5\nb,x,6\n", [], 2, 11),  # the only one it can be
+        ("x,x\n5,1\n6,2\n", ["--column", "1"], 2, 11),
+    ],
+)
+def test_columns_have_positions_and_no_client_is_lost(tmp_path, text, words, n, total):
+    labels = words[1] if "--labels" in words else None
+    column = words[1] if "--column" in words else None
+    read = read_columns(written(tmp_path, text), column, labels)
+    assert (len(read.sizes.sizes), read.sizes.sizes.sum()) == (n, total)
+    assert json.loads(run(tmp_path / "t.csv", *words, "-m", 1, "--only", "md", "--json"))["n"] == n
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "says"),
+    [
+        (HEADLESS, [], "line 1 has no names, for '10' is a number: .* as in --column 2"),
+        (HEADLESS, ["--column", "10"], "line 1 of .* has no names.* from 1 to 4, as in --column 2"),
+        ("id,patients,beds\n1,100,9\n2,200,3\n", [], "as in --column patients; there are"),
+        ("h,N (1),b\n1,100,9\n2,200,3\n", [], "as in --column 'N [(]1[)]'; there are"),
+        ("h,x,x\na,3,1\nb,2,1\n", ["--column", "x"], "2 columns named 'x'; .* --column 2"),
+        ("h,x,x\na,3,1\nb,2,1\n", ["--labels", "x"], "2 columns named 'x'; every class"),
+        ("h,x,x\na,3,1\nb,2,1\n", [], "say which has the sizes, as in --column 2"),
+    ],
+)
+def test_advice_on_columns_can_be_followed(tmp_path, text, words, says):
+    with pytest.raises(BadInput, match=says):
+        run(written(tmp_path, text), "-m", 1, *words)
+
+
+def test_class_counts_that_contradict_sizes_are_told(tmp_path):
+    path = written(tmp_path, "h,patients,a,b\nx,30,10,10\ny,20,10,10\n")
+    with pytest.warns(FedcohortWarning, match="Of 1 client .* of 'x': 20 in classes, 30 in all"):
+        run(path, "-m", 1, "--column", "patients", "--labels", "a,b", "--only", "md")
+
+
+# -- what cannot be done is said before anything is computed -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--plot", "x.xyz"], "--plot must end in .png, .svg or .pdf. Got x.xyz instead"),
+        (["--plot", "noext"], "--plot must end in .png, .svg or .pdf. Got noext instead"),
+        (["--html", "{folder}"], "--html must be a file. Got .* which is a folder"),
+        (["--html", "{file}/x.html"], "--html must be a file in a folder. .* is no folder"),
+        (["--plot", "-"], "--plot must be a path"),
+        (["--constants", "--html", "c.html"], "leave out --html or --constants"),
+        (["--constants", "--plot", "c.png"], "leave out --plot or --constants"),
+        (["--constants", "--only", "md"], "leave out --only or --constants"),
+        (["--constants", "--secure-aggregation"], "leave out --secure-aggregation"),
+        (["--noise", "1", "--epsilon", "3"], "'epsilon' .* left out where a noise is given"),
+    ],
+)
+def test_what_would_be_ignored_is_refused_first(sizes, tmp_path, words, says, capsys):
+    given = [word.format(folder=tmp_path, file=sizes) for word in words]
+    with pytest.raises((BadInput, BadParameter), match=says):
+        run(sizes, "-m", 3, *given)
+    assert capsys.readouterr().out == ""
+
+
+def test_where_no_law_is_known_there_is_no_empty_table(sizes):
+    text = run(sizes, "-m", 3, "--only", "pow-d")
+    assert "none of these schemes has a known law" in text
+    assert "never seen" not in text
+
+
+# -- privacy, for people ----------------------------------------------------------------------
+
+
+def test_the_price_in_privacy_that_was_asked_for_is_said_everywhere(tmp_path):
+    pytest.importorskip("dp_accounting", reason="needs the extra 'privacy'")
+    path = written(tmp_path, "\n".join(str(1000 // (i + 1)) for i in range(12)))
+    words = [path, "-m", 3, "--rounds", 20, "--only", "pivotal", "--only", "binomial"]
+    rows = theory.advise(
+        [1000 // (i + 1) for i in range(12)], 3, 20, noise=1.0, only=["pivotal", "binomial"]
+    )
+    dear, cheap = rows.row("pivotal").epsilon, rows.row("binomial").epsilon
+    assert cheap < dear
+    text = run(*words, "--noise", 1, "--html", tmp_path / "p.html")
+    said = f"costs its worst-off client epsilon {dear:.3g} (binomial: {cheap:.3g})."
+    page = (tmp_path / "p.html").read_text()
+    assert said in text
+    assert said in page
+    assert "Price in privacy" in page
+    assert re.search(rf'<th scope="col">epsilon</th>.*<td class="whole">{cheap:.3g}</td>', page)
+    text = run(*words, "--epsilon", 2, "--html", tmp_path / "p.html")
+    assert "; epsilon 2 takes noise of " in text
+    page = (tmp_path / "p.html").read_text()
+    assert "Noise for privacy" in page
+    assert '<th scope="col">noise</th>' in page
+
+
+def test_a_choice_that_no_noise_covers_is_said_to_be_so(tmp_path):
+    pytest.importorskip("dp_accounting", reason="needs the extra 'privacy'")
+    counts = np.random.default_rng(0).integers(1, 20, (10, 3))
+    advice = theory.advise([5] * 10, 3, label_histograms=counts, only=["target"], noise=1.0)
+    assert "no noise on the sum covers its choice" in advice.plain[2]
+
+
+# -- the page has no formulas, the picture shows what is recommended -----------------------------
+
+
+def test_the_page_for_a_manager_folds_its_formulas(sizes, tmp_path):
+    path = tmp_path / "page.html"
+    run(sizes, "-m", 3, "--html", path)
+    body = re.sub(r"<details>.*?</details>", "", path.read_text().partition("<main")[2])
+    words = re.sub(r"<[^>]+>", " ", body)
+    assert not re.search(r"p_i|\^2|Sigma|Corollary|sum p|\b\w/\w\b", words)
+    assert "<summary>Why, in detail</summary>" in path.read_text()
+
+
+def test_no_first_sentence_of_a_scheme_has_a_formula():
+    """Whatever may come onto that page."""
+    from fedcohort.core.discovery import summary
+    from fedcohort.schemes import schemes
+    from fedcohort.theory.plain_words import does
+
+    for name, cls in schemes().items():
+        said = does(name, summary(inspect.getdoc(cls) or ""))
+        if name != "fedsampling":  # biased, so not on that page: a share K/N of the samples
+            assert not re.search(r"\w_i\b|/|\^", said), name
+
+
+@pytest.mark.parametrize(("n", "says"), [(1, "everybody there is"), (2, "everybody there is")])
+def test_a_page_of_few_clients_asks_for_no_more_than_there_are(tmp_path, n, says):
+    path = tmp_path / "page.html"
+    text = run(written(tmp_path, "5\n" * n), "-m", 10, "--html", path)
+    page = path.read_text()
+    assert says in page
+    assert "of 10" not in page
+    assert f"{n} a round, 100 rounds" in page
+    assert ("the only client" if n == 1 else "takes both clients") in text
+
+
+def test_one_training_in_one_round(tmp_path):
+    text = run(written(tmp_path, "5\n"), "-m", 1, "--rounds", 1)
+    assert "One round means about 1 training by clients" in text
+    assert "m = 1 needs 1 round." in text
+
+
+def test_the_recommended_scheme_is_drawn_above_the_others(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    draw(advice, tmp_path / "m.png")
+    axes = drawn[0].axes[0]
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    best = lines.pop(advice.recommended)
+    for other in lines.values():
+        assert best.get_zorder() > other.get_zorder()
+        assert best.get_linewidth() >= 2 * other.get_linewidth()
+        assert (best.get_linestyle(), other.get_linestyle()) == ("-", "--")
+    assert "Sigma" not in axes.get_title()
+
+
+def test_the_line_of_an_advice_counts_what_was_compared():
+    advice = theory.advise([5, 4, 3, 2], m=2)
+    known = [row for row in advice.rows if row.status in ("exact", "approximate")]
+    assert repr(advice).endswith(f"{len(known)} of {len(advice.rows)} schemes compared>")
+    assert len(known) < len(advice.rows)

@@ -72,15 +72,10 @@ def show(advice: Advice, console: Console | None = None) -> None:
         out.print("")
         out.print(Padding(_which_m(advice.which_m, out), (0, 0, 0, 2), expand=False))
     _say(out, f"\n{_head(advice)}\n")
-    columns = _columns([row for row in advice.rows if row.status in KNOWN], advice.rounds)
-    table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
-    out.print(table)
-    if dropped:
-        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
-    out.print("")
-    for heading in columns:
-        if heading not in dropped and (means := _meaning(heading, advice)):
-            _say(out, f"{heading}: {means}", indent=2)
+    if advice.compared:
+        _show_table(advice, out)
+    else:
+        _say(out, "There is nothing to compare: none of these schemes has a known law here.")
     estimated = [row for row in advice.rows if row.status == "approximate"]
     _say_why(estimated, "\nEstimated, because no formula gives it:", out)
     rest = [row for row in advice.rows if row.status not in KNOWN]
@@ -91,6 +86,19 @@ def show(advice: Advice, console: Console | None = None) -> None:
     _say(out, "\nWhat this cannot know:")
     for line in advice.cannot_know:
         _say(out, line, indent=2)
+
+
+def _show_table(advice: Advice, out: Console) -> None:
+    """The schemes whose law is known, and what each column says."""
+    columns = _columns(advice.compared, advice.rounds)
+    table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
+    out.print(table)
+    if dropped:
+        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+    out.print("")
+    for heading in columns:
+        if heading not in dropped and (means := _meaning(heading, advice)):
+            _say(out, f"{heading}: {means}", indent=2)
 
 
 def _which_m(found: WhichM, out: Console) -> Any:
@@ -167,7 +175,7 @@ def _told(heading: str, numbers: list[float | None]) -> dict[str, list[str]]:
     return {heading: [_number(number) for number in numbers]} if any(numbers) else {}
 
 
-def _columns(rows: list[SchemeFacts], rounds: int) -> dict[str, list[str]]:
+def _columns(rows: Sequence[SchemeFacts], rounds: int) -> dict[str, list[str]]:
     priced = any(row.bytes_total is not None for row in rows)
     total = {f"bytes, {counted(rounds, 'round')}": [_bytes(row.bytes_total) for row in rows]}
     return {
@@ -213,6 +221,11 @@ def _bytes(value: float | None) -> str:
     return "-" if value is None else in_bytes(value)
 
 
+BEST: dict[str, Any] = {"linewidth": 3.0, "marker": "o", "markersize": 7, "zorder": 3}
+OTHER: dict[str, Any] = {"linewidth": 1.4, "marker": "o", "markersize": 4, "linestyle": "--"}
+"""How the picture shows the recommended scheme, above the others, which may lie on it."""
+
+
 def draw(advice: Advice, path: Path) -> None:
     """Scores over m, both axes logarithmic."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -223,12 +236,13 @@ def draw(advice: Advice, path: Path) -> None:
     axes = figure.add_subplot()
     for name, scores in advice.sweep.scores.items():
         values: list[Any] = [np.nan if score is None else score for score in scores]
-        axes.plot(advice.sweep.m, values, marker="o", label=name)
-    axes.set(xscale="log", xlabel="m, clients per round", ylabel="score (lower is better)")
+        style = BEST if name == advice.recommended else OTHER
+        axes.plot(advice.sweep.m, values, label=name, **style)
+    axes.set(xscale="log", xlabel="m, clients per round", ylabel="score (less is better)")
     axes.set_xticks(advice.sweep.m, labels=[str(m) for m in advice.sweep.m])
     axes.set_xticks([], minor=True)
     axes.set_yscale("linear" if _has_zero(advice) else "log")
-    axes.set_title(advice.criterion, fontsize=9)
+    axes.set_title("How much of a round is left to chance", fontsize=10)
     axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

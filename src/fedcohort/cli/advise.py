@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
 from fedcohort import theory
 from fedcohort.cli.advice_shown import draw, show, show_constants
 from fedcohort.cli.columns import Columns, read_columns
-from fedcohort.cli.places import check_places
+from fedcohort.cli.places import PICTURES, check_file
 from fedcohort.cli.tables import (
+    Sizes,
     read_histograms,
     read_importance,
     read_sizes,
     read_updates,
     width_of,
 )
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortWarning, brief
 from fedcohort.core.federation import Federation, canonical_ids, importance_of
 from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
+from fedcohort.report.show.format import counted
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 
@@ -34,7 +38,8 @@ def advise(
     ] = None,
     sizes: Annotated[Path | None, typer.Option(help="The same file, as an option.")] = None,
     column: Annotated[
-        str | None, typer.Option(help="Which column has the sizes, where there are more.")
+        str | None,
+        typer.Option(help="Which column has the sizes, by name or by position from 1."),
     ] = None,
     saved: Annotated[Path | None, typer.Option(help="A saved selector, instead of sizes.")] = None,
     importance: Annotated[
@@ -86,7 +91,15 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say which scheme to use, before any training, and why."""
-    check_places({"--plot": plot, "--html": html})
+    check_file("--plot", plot, PICTURES)
+    check_file("--html", html)
+    if constants:
+        ignored = {
+            "--html": html, "--plot": plot, "--noise": noise, "--epsilon": epsilon,
+            "--model-bytes": model_bytes, "--only": only,
+            "--secure-aggregation": secure_aggregation or None,
+        }  # fmt: skip
+        _refuse([option for option, value in ignored.items() if value is not None])
     given = _given(_one(file, sizes), saved, column, labels, importance)
     federation, order = given.federation, given.order
     pilot = None if updates is None else read_updates(updates)
@@ -131,6 +144,13 @@ def advise(
             print(f"Wrote {path}: {what}.", file=sys.stderr)
 
 
+def _refuse(ignored: list[str]) -> None:
+    if ignored:
+        raise BadInput(
+            f"--constants prints (A, B, w) and nothing else: leave out {ignored[0]} or --constants."
+        )
+
+
 class Given(NamedTuple):
     """The clients, the order in which the file has them, and their class counts in that order."""
 
@@ -158,6 +178,7 @@ def _given(
         counts = read.histograms
         if own:
             counts = read_histograms(Path(labels or ""), read.sizes.ids, len(federation))
+        _compare(counts, read.sizes)
         return Given(federation, order, counts)
     if saved is not None and sizes is None:
         if importance != "size" or column is not None:
@@ -176,6 +197,23 @@ def _read(path: Path, column: str | None, labels: str | None) -> Columns:
     if column is None and labels is None and width_of(path) <= 2:
         return Columns(read_sizes(path), None)
     return read_columns(path, column, labels)
+
+
+def _compare(counts: Array | None, read: Sizes) -> None:
+    """Say so where classes have more or fewer samples than the client; some may have no label."""
+    if counts is None:
+        return
+    unlike = np.flatnonzero(counts.sum(axis=1) != read.sizes)
+    if unlike.size:
+        i = int(unlike[0])
+        who = f"client {i + 1}" if read.ids is None else brief(repr(read.ids[i]))
+        warnings.warn(
+            f"Of {counted(len(unlike), 'client')} the class counts do not sum to the size, first "
+            f"of {who}: {counts[i].sum():g} in classes, {read.sizes[i]} in all. Sizes are taken "
+            "as they stand, and labels as shares.",
+            FedcohortWarning,
+            stacklevel=2,
+        )
 
 
 def _settings(words: list[str], m: int) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort.core.errors import BadInput
@@ -15,3 +16,30 @@ def check_places(options: dict[str, Path | None]) -> None:
                 f"The option {name} must be a path. Got - instead, which is none: only --json "
                 "and `report --latex -` write to standard output."
             )
+
+
+PICTURES = (".png", ".svg", ".pdf")
+"""What a single picture may be written as."""
+
+
+def check_file(option: str, place: Path | None, endings: Sequence[str] = ()) -> None:
+    """Refuse, before anything is computed, a place where no such file can be written."""
+    if place is None:
+        return
+    check_places({option: place})
+    if endings and place.suffix.lower() not in endings:
+        *first, last = endings
+        raise BadInput(
+            f"The option {option} must end in {', '.join(first)} or {last}. Got {place} instead."
+        )
+    if place.is_dir():
+        raise BadInput(
+            f"The option {option} must be a file. Got {place} instead, which is a folder: name a "
+            "file in it."
+        )
+    there = next(parent for parent in place.absolute().parents if parent.exists())
+    if not there.is_dir():
+        raise BadInput(
+            f"The option {option} must be a file in a folder. Got {place} instead, and {there} is "
+            "no folder."
+        )

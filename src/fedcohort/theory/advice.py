@@ -43,6 +43,15 @@ class Advice:
     which_m: WhichM | None = None
     secure_aggregation: bool = False
     """Whether only what works with it may be recommended."""
+    noise: float | None = None
+    epsilon: float | None = None
+    delta: float = 1e-5
+    """What was asked of privacy: the price of that noise, or the noise for that epsilon."""
+
+    @property
+    def compared(self) -> tuple[SchemeFacts, ...]:
+        """The rows of those schemes whose law is known."""
+        return tuple(row for row in self.rows if row.status in KNOWN)
 
     @property
     def plain(self) -> tuple[str, ...]:
@@ -61,7 +70,7 @@ class Advice:
         use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"
         return (
             f"<Advice for {self.n} clients, m={self.m}, {self.rounds} rounds: {use}; "
-            f"{len(self.rows)} schemes compared>"
+            f"{len(self.compared)} of {len(self.rows)} schemes compared>"
         )
 
     def _repr_html_(self) -> str:
@@ -70,8 +79,7 @@ class Advice:
         rows = [
             (row.name, _or_dash(row.score), 0.0 if row.unbiased else _or_dash(row.bias),
              _or_dash(row.expected_distinct), _percent(row.never_worst), row.secure_aggregation)
-            for row in self.rows
-            if row.status in KNOWN
+            for row in self.compared
         ]  # fmt: skip
         head, *_ = str(self).splitlines()
         others = len(self.rows) - len(rows)
@@ -150,6 +158,9 @@ def advise(
     """
     fed = federation if isinstance(federation, Federation) else Federation.from_sizes(federation)
     _check(m, rounds, heterogeneity, model_bytes)
+    if noise is not None and epsilon is not None:
+        remedy = "An epsilon finds the noise that it takes: give one of the two."
+        raise BadParameter("epsilon", "advise", "left out where a noise is given", epsilon, remedy)
     known = Known(fed, label_histograms, updates)  # type: ignore[arg-type]
     own = checked_settings(settings or {}, m)
     spread = float(heterogeneity)
@@ -178,6 +189,9 @@ def advise(
         len(fed) - len(fed.present),
         which_m(judge, best.name, m) if best else None,
         secure_aggregation,
+        noise,
+        epsilon,
+        delta,
     )
 
 

@@ -168,7 +168,7 @@ class Judge:
         if not law(scheme, self.federation, self.rounds).covered:
             return row
         noise, setting = self.noise, (self.federation, self.rounds)
-        if noise is None or self.epsilon is not None:
+        if noise is None:
             noise = noise_for(scheme, *setting, float(self.epsilon or 0.0), self.delta)
         cost = price(scheme, *setting, noise, self.delta)
         row = replace(row, epsilon=cost.epsilon)

@@ -20,14 +20,16 @@ def in_three_sentences(advice: Advice) -> tuple[str, ...]:
     if advice.recommended is None:
         return ()
     row = advice.row(advice.recommended)
-    return _does(advice, row), _costs(advice, row), f"{learns(row)}; {_hidden(advice, row)}."
+    told = f"{learns(row)}; {_hidden(advice, row)}{_private(advice, row)}."
+    return _does(advice, row), _costs(advice, row), told
 
 
 def _does(advice: Advice, row: SchemeFacts) -> str:
     clients = row.expected_distinct or 0.0
     who = f"about {clients:.0f} of the {advice.n:,} clients"
     if advice.n == 1 or clients >= advice.n * (1 - 1e-9):
-        who = "the only client" if advice.n == 1 else f"all {advice.n:,} clients"
+        few = {1: "the only client", 2: "both clients"}
+        who = few.get(advice.n, f"all {advice.n:,} clients")
     judged = advice.m, advice.secure_aggregation
     others = [each for each in advice.rows if each is not row and eligible(each, *judged)]
     best = f"; none of {len(others)} other schemes that do so leaves less to chance"
@@ -42,13 +44,55 @@ def _does(advice: Advice, row: SchemeFacts) -> str:
 def _costs(advice: Advice, row: SchemeFacts) -> str:
     clients = row.expected_distinct or 0.0
     rounds = "One round means" if advice.rounds == 1 else f"{advice.rounds:,} rounds mean"
-    text = f"{rounds} about {clients * advice.rounds:,.0f} trainings by clients"
+    text = f"{rounds} about {_counted(clients * advice.rounds, 'training')} by clients"
     if row.bytes_total is not None:
         text += f" and {in_bytes(row.bytes_total)} sent in all, both ways together"
     worst = row.never_worst or 0.0
     if worst < RARELY:
         return f"{text}; every client is all but certain to take part at least once."
     return f"{text}; the least likely client has a chance of {worst:.0%} never to take part."
+
+
+def _counted(number: float, thing: str) -> str:
+    """A rounded number of things."""
+    return f"{number:,.0f} {thing}{'' if f'{number:.0f}' == '1' else 's'}"
+
+
+def _private(advice: Advice, row: SchemeFacts) -> str:
+    """What was asked of privacy, and who would do it for less."""
+    if advice.noise is None and advice.epsilon is None:
+        return ""
+    if row.epsilon is None:
+        return "; no noise on the sum covers its choice, which looks at data"
+    judged = advice.m, advice.secure_aggregation
+    able = [each for each in advice.rows if each.epsilon is not None and eligible(each, *judged)]
+    if advice.epsilon is None:
+        text = f"; with this noise the run costs its worst-off client epsilon {row.epsilon:.3g}"
+        able.sort(key=lambda each: each.epsilon or 0.0)
+        own, least = row.epsilon, able[0].epsilon or 0.0
+    else:
+        own, least = row.deviation or 0.0, 0.0
+        text = f"; epsilon {advice.epsilon:g} takes noise of {own:.3g} clipping norms on the sum"
+        able.sort(key=lambda each: each.deviation or 0.0)
+        least = able[0].deviation or 0.0
+    return f"{text} ({able[0].name}: {least:.3g})" if least < CHEAPER * own else text
+
+
+CHEAPER = 0.95
+"""Another scheme is named where it costs less than this share."""
+DOES = {
+    "binomial": "Every client takes part by the throw of a coin of its own.",
+    "full": "Every client, every round: the average that all others estimate.",
+    "md": "Draws as from an urn, larger clients more often; the same one may come twice.",
+    "poisson": "Every client takes part by a throw of its own, larger clients more often.",
+    "uniform": "Different clients, all equally likely; larger ones count for more.",
+}
+"""What schemes do whose own first sentence has a formula."""
+
+
+def does(name: str, otherwise: str) -> str:
+    """What a scheme does, in words."""
+    return DOES.get(name, otherwise)
 
 
 PLAIN = {
@@ -110,7 +154,7 @@ def about_m(advice: Advice) -> tuple[str, ...]:
     else:
         text = f"More would help: m = {best}"
     rows = [asked] if best == advice.m else [found.row(best), asked]
-    said = [f"m = {r.m} needs {r.rounds:,.0f} rounds{_sent(r.bytes_total)}" for r in rows]
+    said = [f"m = {r.m} needs {_counted(r.rounds, 'round')}{_sent(r.bytes_total)}" for r in rows]
     out = [
         f"{text}. For the same progress {', '.join(said)}.",
         f"From m = {best} on returns diminish: twice as many clients would save "

@@ -283,9 +283,10 @@ def _with_another_m(best: SchemeFacts, sweep: Sweep) -> list[str]:
 def _who_is_never_seen(best: SchemeFacts, rounds: int) -> list[str]:
     if best.never_worst is None or best.never_worst < 0.01:
         return []
+    time = "1 round" if rounds == 1 else f"{rounds} rounds"
     return [
         f"A caution: its least likely client has a chance of {best.never_worst:.1%} never to be "
-        f"seen in {rounds} rounds (on average over clients {best.never_mean:.1%})."
+        f"seen in {time} (on average over clients {best.never_mean:.1%})."
     ]
 
 
@@ -312,7 +313,7 @@ def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
         out.append(f"The law of {others}: it has no closed form here.")
     out.append("Who will be available, drop out or be slow; and whether reported sizes are true.")
     out.append(
-        "How many rounds or points of accuracy a smaller variance is worth: that needs the "
-        "smoothness and noise of the task (see convergence_bound) or a simulation."
+        "How many rounds or points of accuracy it is worth to leave less to chance: a simulation "
+        "tells (`fedcohort compare`) or, roughly, a bound (`theory.convergence_bound`)."
     )
     return tuple(out)

@@ -15,14 +15,15 @@ from fedcohort.core.discovery import summary
 from fedcohort.core.durations import NOTHING
 from fedcohort.core.federation import Federation
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort.core.spec import split
 from fedcohort.report.show.format import byte_count, counted
 from fedcohort.report.show.markup import card
 from fedcohort.report.show.page import css, policy, template
 from fedcohort.report.show.prose import Card
 from fedcohort.schemes import find
 from fedcohort.theory.advice import Advice
-from fedcohort.theory.judge import KNOWN, SchemeFacts
-from fedcohort.theory.plain_words import PLAIN, about_m, learnt
+from fedcohort.theory.judge import SchemeFacts
+from fedcohort.theory.plain_words import PLAIN, about_m, does, learnt
 from fedcohort.theory.recommendation import eligible
 from fedcohort.theory.which_m import WhichM
 
@@ -53,7 +54,7 @@ def page(advice: Advice, federation: Federation) -> str:
         _section("The schemes side by side", _schemes(advice)),
         _section("Your clients", _clients(federation)),
         _section("What this cannot know", _listed(advice.cannot_know)),
-        _section("Why, in detail", _listed(advice.reasons)),
+        _section("", _folded("Why, in detail", _listed(advice.reasons))),
     ]
     return Template(template("advice.html")).substitute(
         policy=policy(),
@@ -62,7 +63,7 @@ def page(advice: Advice, federation: Federation) -> str:
         css=css(),
         what=escape(
             f"Which clients should train in each round: {counted(advice.n, 'client')}, "
-            f"{advice.m} a round, {counted(advice.rounds, 'round')}."
+            f"{min(advice.m, advice.n):,} a round, {counted(advice.rounds, 'round')}."
         ),
         sections="\n".join(sections),
     )
@@ -78,6 +79,11 @@ def _listed(lines: Iterable[str]) -> str:
     return f'<ul class="lead">{items}</ul>' if items else ""
 
 
+def _folded(title: str, body: str) -> str:
+    """What is for those who compute, behind its title."""
+    return f"<details><summary>{escape(title)}</summary>{body}</details>" if body else ""
+
+
 def _plain(advice: Advice) -> str:
     items = "".join(f"<li>{escape(line)}</li>" for line in advice.plain)
     if not items:
@@ -91,12 +97,9 @@ def _cards(advice: Advice) -> str:
     row, found = advice.row(advice.recommended), advice.which_m
     cards = []
     if found is not None and found.recommended is not None:
-        asked = found.recommended == advice.m
-        detail = "as you asked" if asked else f"are enough; you asked about {advice.m:,}"
-        detail = detail if found.recommended <= advice.m else f"would help; asked: {advice.m:,}"
-        cards.append(Card("Clients a round", f"{found.recommended:,}", detail))
+        cards.append(Card("Clients a round", f"{found.recommended:,}", _beside(advice, found)))
     trainings = (row.expected_distinct or 0.0) * advice.rounds
-    told = f"in {counted(advice.rounds, 'round')} of {advice.m}"
+    told = f"in {counted(advice.rounds, 'round')} of {min(advice.m, advice.n):,}"
     cards.append(Card("Trainings by clients", f"{trainings:,.0f}", told))
     if row.bytes_total is not None:
         detail = f"{byte_count(row.bytes_per_round or 0.0)} a round, both ways"
@@ -104,7 +107,33 @@ def _cards(advice: Advice) -> str:
     never, hidden = row.never_worst or 0.0, row.secure_aggregation.split(":")[0].split(";")[0]
     cards.append(Card("Never takes part", f"{never:.1%}", "chance of the least likely client"))
     cards.append(Card("Secure aggregation", hidden, "hides single updates in a sum"))
+    cards += _privacy(advice, row)
     return f'<dl class="cards">{"".join(map(card, cards))}</dl>'
+
+
+def _beside(advice: Advice, found: WhichM) -> str:
+    """The recommended number of clients beside the one that was asked about."""
+    best = found.recommended or 0
+    if best == advice.m:
+        return "as you asked"
+    if best == advice.n < advice.m:
+        return "everybody there is"
+    if best > advice.m:
+        return f"would help; asked: {advice.m:,}"
+    return f"{'is' if best == 1 else 'are'} enough; you asked about {min(advice.m, advice.n):,}"
+
+
+def _privacy(advice: Advice, row: SchemeFacts) -> list[Card]:
+    """The price in privacy of the recommended scheme, where one was asked for."""
+    if advice.noise is None and advice.epsilon is None:
+        return []
+    if row.epsilon is None:
+        return [Card("Price in privacy", NOTHING, "its choice looks at data: no noise covers that")]
+    if advice.epsilon is None:
+        detail = f"epsilon of the worst-off client, with noise {advice.noise:g}; less is better"
+        return [Card("Price in privacy", f"{row.epsilon:.3g}", detail)]
+    detail = f"clipping norms on the sum, for epsilon {advice.epsilon:g}; less is better"
+    return [Card("Noise for privacy", f"{row.deviation or 0.0:.3g}", detail)]
 
 
 def _which_m(advice: Advice) -> str:
@@ -112,7 +141,7 @@ def _which_m(advice: Advice) -> str:
     if found is None or not about_m(advice):
         return ""
     words = "".join(f'<p class="lead">{escape(line)}</p>' for line in about_m(advice))
-    return _section("How many clients a round", f"{words}{_table_of_m(found)}")
+    return _section("How many clients a round (m)", f"{words}{_table_of_m(found)}")
 
 
 def _table_of_m(found: WhichM) -> str:
@@ -145,36 +174,54 @@ def _schemes(advice: Advice) -> str:
         return ""
     most = max(row.score or 0.0 for row in rows) or 1.0
     priced = any(row.bytes_total is not None for row in rows)
-    head = ["scheme", "left to chance", "", *(["sent in all"] * priced), "tells also", "secure"]
-    lines = [(row.name == advice.recommended, _line(row, most, priced)) for row in rows]
-    others = len([row for row in advice.rows if row.status in KNOWN]) - len(rows)
-    unknown = len([row for row in advice.rows if row.status not in KNOWN])
+    private = ["noise"] if advice.epsilon is not None else ["epsilon"] * (advice.noise is not None)
+    head = ["scheme", "left to chance", "", *(["sent in all"] * priced), *private]
+    head += ["tells also", "secure"]
+    lines = [(row.name == advice.recommended, _line(row, most, priced, private)) for row in rows]
+    others = len(advice.compared) - len(rows)
+    unknown = len(advice.rows) - len(advice.compared)
     legend = {
-        "left to chance": f"{advice.criterion}; less is better, 0 would be everyone in every round",
+        "left to chance": "how much luck moves the result of a round; less is better, 0 would be "
+        "everyone in every round",
         "sent in all": f"both ways together, in {counted(advice.rounds, 'round')}",
+        "epsilon": "what the run costs the worst-off client in privacy, with the noise that was "
+        "asked about; less is better",
+        "noise": "how much noise the sum of a round needs for the epsilon that was asked about, in "
+        "units of what one update may be long; less is better",
         "tells also": f"what the server learns of single clients beside {', '.join(USUAL)}",
         "secure": "whether secure aggregation, which hides single updates in a sum, can be used; "
         "partly: what is told also stays visible",
     }
-    if not priced:
-        del legend["sent in all"]
-    more = (
-        f"{counted(max(0, others), 'more scheme')} of which the law is known need more clients a "
-        f"round or are biased; of {unknown} the law depends on what is not known here."
+    more = _and_others(max(0, others), unknown)
+    terms = "".join(
+        f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in legend.items() if k in head
     )
-    terms = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in legend.items())
     table = _table(head, lines, "Schemes in which each client counts for exactly its share.")
     return f'{table}<dl class="legend">{terms}</dl><p class="lead">{escape(more)}</p>'
 
 
-def _line(row: SchemeFacts, most: float, priced: bool) -> list[str]:
-    does = summary(inspect.getdoc(find(row.name)) or "")
-    name = f"<strong>{escape(row.name)}</strong><br><small>{escape(does)}</small>"
+def _and_others(compared: int, unknown: int) -> str:
+    out = []
+    if compared:
+        needs = "needs more clients a round or favours" if compared == 1 else (
+            "need more clients a round or favour"
+        )  # fmt: skip
+        out.append(f"{counted(compared, 'more scheme')} {needs} some of them.")
+    if unknown:
+        out.append(f"Of {unknown} more nothing can be said before they have run.")
+    return " ".join(out)
+
+
+def _line(row: SchemeFacts, most: float, priced: bool, private: Sequence[str]) -> list[str]:
+    what = does(row.name, summary(inspect.getdoc(find(split(row.name)[0])) or ""))
+    name = f"<strong>{escape(row.name)}</strong><br><small>{escape(what)}</small>"
     told = "; ".join(each for each in learnt(row) if each not in USUAL) or NOTHING
     secure = row.secure_aggregation.split(":")[0].split(";")[0]
     cost = [NOTHING if row.bytes_total is None else byte_count(row.bytes_total)] * priced
     score = row.score or 0.0
     chance = [f"{score:.3g}", _bar(score / most)]
+    costs = {"epsilon": row.epsilon, "noise": row.deviation}
+    cost += [NOTHING if costs[k] is None else f"{costs[k]:.3g}" for k in private]
     return [name, *chance, *cost, f"<small>{escape(told)}</small>", escape(secure)]
 
 
