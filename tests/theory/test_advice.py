@@ -465,3 +465,11 @@ def test_a_scheme_that_asks_nothing_waits_for_no_answers():
     (waiting,) = [line for line in told if "answers that do not exist yet" in line]
     assert "fedsampling-naive" not in waiting
     assert "The law of fedcs, fedsampling-naive: it has no closed form here." in told
+
+
+def test_of_schemes_that_are_equal_if_nobody_differs_the_one_that_varies_least_is_used():
+    """Without differences all whose weights sum to 1 have the score 0; rounding must not decide."""
+    common = {"status": "exact", "bias": 0.0, "score": 0.0, "computing": 3.0}
+    md = SchemeFacts("md", "md", sigma=0.2, gamma=0.3, **common)
+    pivotal = SchemeFacts("pivotal", "pivotal", sigma=0.1, **common)
+    assert chosen([md, pivotal], 3) is pivotal

@@ -1,4 +1,4 @@
-"""What the explorer has of the library: words of the schemes, and golden vectors for its test."""
+"""What the explorer has of the library: words and headings, and golden vectors for its test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from fedcohort import theory
+from fedcohort.cli import headings
 from fedcohort.schemes import SCHEMES, scheme
 from fedcohort.theory.judge import SchemeFacts, declared
 from fedcohort.theory.plain_words import about_m, learns, secure
@@ -19,8 +20,22 @@ NAMES = (
 
 def files() -> dict[str, str]:
     """A script with the library's own words; made when the site is built."""
-    words = json.dumps(words_of(), ensure_ascii=False, indent=1)
-    return {"assets/explorer/words.js": f"window.Explorer.WORDS = {words};\n"}
+    made = {"WORDS": words_of(), "HEADINGS": headings_of()}
+    lines = (
+        f"window.Explorer.{name} = {json.dumps(value, ensure_ascii=False, indent=1)};\n"
+        for name, value in made.items()
+    )
+    return {"assets/explorer/words.js": "".join(lines)}
+
+
+def headings_of() -> dict[str, tuple[str, ...]]:
+    """Names of columns, as the command line knows them."""
+    return {
+        "size": headings.SIZE_NAMES,
+        "id": headings.ID_NAMES,
+        "idWords": headings.ID_WORDS,
+        "noAnswers": headings.NO_ANSWERS,
+    }
 
 
 def words_of() -> dict[str, dict[str, str]]:

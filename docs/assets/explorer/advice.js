@@ -23,13 +23,13 @@
 
   const eligible = (row, m) => row.score != null && row.distinct <= m * (1 + TIE);
 
-  /* The least score; of equals the one that treats all pairs alike, then the plainest. */
+  /* The least score; of equals the one whose weights vary least, that treats all pairs alike, the plainest. */
   function chosen(rows, m) {
     const able = rows.filter((row) => eligible(row, m));
     if (!able.length) return null;
     const least = Math.min(...able.map((row) => row.score));
     const plain = (row) => (PLAINEST.includes(row.name) ? PLAINEST.indexOf(row.name) : PLAINEST.length);
-    const key = (row) => [row.law.alpha === undefined ? 1 : 0, -Number(row.distinct.toFixed(6)), plain(row)];
+    const key = (row) => [Number(row.sigma.toPrecision(9)), row.law.alpha === undefined ? 1 : 0, -Number(row.distinct.toFixed(6)), plain(row)];
     return able.filter((row) => row.score <= least * (1 + TIE) + 1e-300).sort((a, b) => {
       const x = key(a), y = key(b), k = x.findIndex((value, i) => value !== y[i]);
       return k < 0 ? (a.name < b.name ? -1 : 1) : x[k] - y[k];
@@ -88,6 +88,7 @@
     const rounded = half ? floor + (floor % 2) : Math.round(value);
     return String(rounded).replace(/\B(?=(\d{3})+$)/g, ",");
   }
+  const counted = (value, thing) => `${whole(value)} ${thing}${whole(value) === "1" ? "" : "s"}`;
   const percent = (share) => `${whole(share * 100)}%`;
   function short(value, digits = 3) {
     if (value === 0) return "0";
@@ -107,7 +108,7 @@
   /* What it does, what it costs, what the server learns. */
   function threeSentences(row, rows, fed, given, words) {
     const { n } = fed, all = row.distinct >= n * (1 - 1e-9);
-    const who = n === 1 ? "the only client" : all ? `all ${whole(n)} clients` : `about ${whole(row.distinct)} of the ${whole(n)} clients`;
+    const who = n === 1 ? "the only client" : all && n === 2 ? "both clients" : all ? `all ${whole(n)} clients` : `about ${whole(row.distinct)} of the ${whole(n)} clients`;
     const others = rows.filter((each) => each !== row && eligible(each, given.m)).length;
     const best = others > 1 ? `; none of ${others} other schemes that do so leaves less to chance`
       : others === 1 ? "; the one other scheme that does so leaves no less to chance" : "";
@@ -117,7 +118,7 @@
     const twice = row.twice ? " (a client drawn twice must be sent its weight)" : "";
     return [
       `Every round it takes ${who}, and over the rounds each counts for exactly its share${best}.`,
-      `${rounds} about ${whole(row.distinct * given.rounds)} trainings by clients and ${inBytes(row.bytesTotal)} sent in all, both ways together; ${seen}.`,
+      `${rounds} about ${counted(row.distinct * given.rounds, "training")} by clients and ${inBytes(row.bytesTotal)} sent in all, both ways together; ${seen}.`,
       `${words.learns}; ${words.secure}${twice}.`,
     ];
   }
@@ -127,7 +128,7 @@
     if (!asked || found.recommended === null) return [];
     const best = found.recommended, at = found.rows.find((row) => row.m === best);
     const head = best === given.m ? `m = ${given.m} is about right` : best < given.m ? `Fewer would do: m = ${best}` : `More would help: m = ${best}`;
-    const said = (best === given.m ? [asked] : [at, asked]).map((row) => `m = ${row.m} needs ${whole(row.rounds)} rounds and ${inBytes(row.bytesTotal)}`);
+    const said = (best === given.m ? [asked] : [at, asked]).map((row) => `m = ${row.m} needs ${counted(row.rounds, "round")} and ${inBytes(row.bytesTotal)}`);
     const out = [`${head}. For the same progress ${said.join(", ")}.`,
       `From m = ${best} on returns diminish: twice as many clients would save ${percent(at.saved)} of the rounds (the rule: less than 10%).`];
     if (found.ifUnlike !== null && found.ifUnlike !== best) out.push(`If clients differ ten times as much as assumed, it is m = ${found.ifUnlike}.`);
@@ -144,5 +145,5 @@
       plain: best ? threeSentences(best, rows, fed, given, words[best.name]) : [] };
   }
 
-  Object.assign(root, { facts, advise, short, inBytes, whole, percent });
+  Object.assign(root, { facts, advise, short, inBytes, whole, counted, percent });
 })(window.Explorer = window.Explorer || {});

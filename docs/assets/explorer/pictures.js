@@ -16,6 +16,7 @@
   /* Round numbers from low to high; powers of ten on a logarithmic axis. */
   function ticks(low, high, log) {
     const out = [];
+    if (high - low < 1e-6 * high) return [low];
     if (log) {
       for (let e = Math.ceil(Math.log10(low) - 1e-9); 10 ** e <= high * 1.0001; e++) out.push(10 ** e);
       if (out.length > 5) return out.filter((_, i) => i % Math.ceil(out.length / 5) === 0);
@@ -29,6 +30,8 @@
   /* lines: [{ name, points: [[x, y], ...] }]; the chosen one is drawn last. */
   function picture({ title, x, y, lines, chosen, logX, logY, mark, top, percent }) {
     const shown = lines.map((line) => ({ ...line, points: line.points.filter((p) => Number.isFinite(p[1]) && (!logY || p[1] > 0)) })).filter((line) => line.points.length);
+    const head = `<figure><figcaption><strong>${escape(title)}</strong></figcaption>`;
+    if (!shown.length) return `${head}<p class="ex-note">Nothing to draw: no scheme leaves anything to chance here.</p></figure>`;
     const xs = shown.flatMap((l) => l.points.map((p) => p[0])), ys = shown.flatMap((l) => l.points.map((p) => p[1]));
     const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1e-9);
     let y0 = logY ? Math.min(...ys) : 0, y1 = top || Math.max(...ys, 1e-12);
@@ -40,13 +43,13 @@
     const below = ticks(x0, x1, logX).map((v) => `<text x="${px(v).toFixed(1)}" y="${H - BOTTOM + 14}" text-anchor="middle">${root.short(v, 4)}</text>`).join("");
     const order = [...shown].sort((a, b) => (a.name === chosen) - (b.name === chosen));
     const paths = order.map((line) => {
-      const d = line.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(Math.min(b, y1)).toFixed(1)}`).join("");
+      const d = line.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(Math.min(b, y1)).toFixed(1)}`).join("") + (line.points.length > 1 ? "" : "h12");
       return `<path class="line ${line.name === chosen ? "chosen" : ""}" data-scheme="${line.name}" d="${d}"><title>${escape(line.name)}</title></path>`;
     }).join("");
     const here = mark === undefined ? "" : `<line class="mark" x1="${px(mark)}" x2="${px(mark)}" y1="${TOP}" y2="${H - BOTTOM}"/>`;
     const best = shown.find((line) => line.name === chosen);
     const ends = best ? ` ${chosen}: from ${say(best.points[0][1])} to ${say(best.points[best.points.length - 1][1])}.` : "";
-    return `<figure><figcaption><strong>${escape(title)}</strong></figcaption><svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${escape(`${title}. ${y} by ${x}.${ends}`)}">${grid}${below}${here}${paths}<text x="${(LEFT + W - RIGHT) / 2}" y="${H - 4}" text-anchor="middle">${escape(x)}</text></svg></figure>`;
+    return `${head}<svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${escape(`${title}. ${y} by ${x}.${ends}`)}">${grid}${below}${here}${paths}<text x="${(LEFT + W - RIGHT) / 2}" y="${H - 4}" text-anchor="middle">${escape(x)}</text></svg></figure>`;
   }
 
   /* The sizes as a filled area, the largest first. */

@@ -13,15 +13,13 @@ import typer
 
 from fedcohort import theory
 from fedcohort.cli.advice_shown import draw, show, show_constants
-from fedcohort.cli.columns import Columns, read_columns
+from fedcohort.cli.columns import read_clients
 from fedcohort.cli.places import PICTURES, check_file
 from fedcohort.cli.tables import (
     Sizes,
     read_histograms,
     read_importance,
-    read_sizes,
     read_updates,
-    width_of,
 )
 from fedcohort.core.errors import BadInput, FedcohortWarning, brief
 from fedcohort.core.federation import Federation, canonical_ids, importance_of
@@ -171,7 +169,7 @@ def _given(
     """What the options say of the clients."""
     own = labels is not None and Path(labels).is_file()  # else columns of the same file
     if sizes is not None and saved is None:
-        read = _read(sizes, column, None if own else labels)
+        read = read_clients(sizes, column, None if own else labels)
         order = canonical_ids(read.sizes.ids, len(read.sizes.sizes))[1]
         wanted = importance_of(read_importance(importance, read.sizes.ids), read.sizes.sizes)
         federation = Federation(wanted, read.sizes.sizes, read.sizes.ids)
@@ -190,13 +188,6 @@ def _given(
         return Given(federation, None, read_histograms(Path(labels), None, len(federation)))
     raise BadInput("Give a file of sizes, as in `fedcohort advise sizes.csv`, or --saved FILE, "
                    "one of them.")  # fmt: skip
-
-
-def _read(path: Path, column: str | None, labels: str | None) -> Columns:
-    """A file of one column or of id,size may have any line of names, or none."""
-    if column is None and labels is None and width_of(path) <= 2:
-        return Columns(read_sizes(path), None)
-    return read_columns(path, column, labels)
 
 
 def _compare(counts: Array | None, read: Sizes) -> None:

@@ -12,7 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcohort.cli.headings import is_id_name, is_size_name, unmistakable
-from fedcohort.cli.tables import LARGEST, Sizes, exists, is_number, rows_of, whole
+from fedcohort.cli.tables import (
+    LARGEST,
+    Sizes,
+    exists,
+    is_number,
+    read_sizes,
+    rows_of,
+    whole,
+    width_of,
+)
 from fedcohort.core.errors import BadInput, brief
 from fedcohort.core.types import Array
 
@@ -22,6 +31,13 @@ class Columns(NamedTuple):
 
     sizes: Sizes
     histograms: Array | None
+
+
+def read_clients(path: Path, column: str | None = None, labels: str | None = None) -> Columns:
+    """A file of one column or of id,size may have any line of names, or none; so may others."""
+    if column is None and labels is None and width_of(path) <= 2:
+        return Columns(read_sizes(path), None)
+    return read_columns(path, column, labels)
 
 
 def read_columns(path: Path, column: str | None = None, labels: str | None = None) -> Columns:

@@ -53,7 +53,8 @@ def chosen(
 ) -> SchemeFacts | None:
     """The least score; among equals the one that asks nothing and treats all pairs alike.
 
-    If that leaves several, the plainest.
+    Of those that are equal only because updates are said not to differ, the one whose weights vary
+    least. If that leaves several, the plainest.
     """
     able = [row for row in rows if eligible(row, m, secure_aggregation)]
     if not able:
@@ -63,9 +64,10 @@ def chosen(
     return min(equal, key=_preference)
 
 
-def _preference(row: SchemeFacts) -> tuple[bool, bool, float, int, str]:
+def _preference(row: SchemeFacts) -> tuple[bool, float, bool, float, int, str]:
     return (
         row.needs != "nothing",
+        float(f"{row.sigma or 0.0:.9g}"),  # to rounding
         row.gamma is None,
         -round(row.expected_distinct or 0, 6),
         PLAINEST.index(row.name) if row.name in PLAINEST else len(PLAINEST),
