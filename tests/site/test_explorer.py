@@ -169,7 +169,7 @@ def test_a_file_of_sizes_is_read_and_its_clients_named(page, tmp_path):
         ),
         ("a,1\n\n\nb,many\n", "wrong.csv, line 4: a size must be a whole number"),
         ("a,1\n\nb,1,2\n", "wrong.csv, line 3: 2 columns as in line 1; got 3."),
-        ("id,patients,beds\n1,100,9\n2,200,3\n", "3 columns: say below which has the sizes"),
+        ("id,patients,beds\n1,100,9\n2,200,3\n", "3 columns: choose the one that has the sizes"),
         (b"Z\xfcrich,5\n", "in a spreadsheet, save it as 'CSV UTF-8'"),
     ],
 )
@@ -244,7 +244,7 @@ def test_a_table_that_cannot_be_guessed_is_asked_about(page, tmp_path):
     from selenium.webdriver.support.ui import Select
 
     given(page, "A,10,3,7\nB,20,5,15\nC,30,10,20\n", "t a.csv", tmp_path)
-    until(page, "say below which has the sizes", "ex-error")
+    until(page, "choose the one that has the sizes", "ex-error")
     Select(page.find_element("id", "ex-column")).select_by_visible_text("column 2")
     until(page, "3 clients with 10 to 30 samples", "ex-about")
     assert page.find_element("id", "ex-error").text == ""

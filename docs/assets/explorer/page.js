@@ -218,7 +218,7 @@
       const table = root.readTable(root.decoded(await file.arrayBuffer(), file.name), file.name);
       if (table.column !== null) { take(table, table.column); return; }
       offer(table, null);
-      fail(`${file.name} has ${table.names.length} columns: say below which has the sizes.`);
+      fail(`${file.name} has ${table.names.length} columns: choose the one that has the sizes.`);
     } catch (error) { offer(state.table, state.column); fail(error.message); }
   }
 

@@ -82,6 +82,7 @@ CHEAPER = 0.95
 """Another scheme is named where it costs less than this share."""
 DOES = {
     "binomial": "Every client takes part by the throw of a coin of its own.",
+    "clustered-size": "One draw from each of m lots of equal size, larger clients more often.",
     "full": "Every client, every round: the average that all others estimate.",
     "md": "Draws as from an urn, larger clients more often; the same one may come twice.",
     "poisson": "Every client takes part by a throw of its own, larger clients more often.",

@@ -316,6 +316,6 @@ def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
     out.append("Who will be available, drop out or be slow; and whether reported sizes are true.")
     out.append(
         "How many rounds or points of accuracy it is worth to leave less to chance: a simulation "
-        "tells (`fedcohort compare`) or, roughly, a bound (`theory.convergence_bound`)."
+        "tells (fedcohort compare) or, roughly, a bound (theory.convergence_bound)."
     )
     return tuple(out)
