@@ -160,3 +160,30 @@ def test_how_much_clients_differ_is_told(tmp_path) -> None:
     )
     assert "F1" in done.stdout.splitlines()[0]
     assert "(RMS Hellinger)" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["x" * 5000],
+        ["compare", "--" + "x" * 5000],
+        ["compare", f"--{'x' * 5000}=1"],
+        ["compare", "--seeds", "x" * 5000],
+        ["compare", "--seeds", "x " * 2500],
+        ["compare", "md", "--rounds", "é" * 5000],
+        ["demo", *["word"] * 2000],
+        ["--" + "y" * 5000],
+    ],
+    ids=["command", "option", "value", "number", "spaces", "letters", "words", "before"],
+)
+def test_what_was_typed_is_not_repeated_at_length(words: list[str]) -> None:
+    for run in (CliRunner().invoke(app(), words), typed(words)):
+        code, told = run if isinstance(run, tuple) else (run.exit_code, run.output)
+        assert code in (1, 2)
+        assert 0 < len(told) < 2000
+
+
+def typed(words: list[str]) -> tuple[int, str]:
+    command = [sys.executable, "-c", RUN, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr

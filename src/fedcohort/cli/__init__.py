@@ -7,21 +7,31 @@ command is a new file.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
+import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import typer
+from click import UsageError  # what typer itself is made of
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from fedcohort import __version__
-from fedcohort.core.errors import BadInput, FedcohortError, FedcohortWarning, brief, shown
+from fedcohort.core.errors import (
+    LONGEST_PATH,
+    BadInput,
+    FedcohortError,
+    FedcohortWarning,
+    brief,
+    shown,
+)
 from fedcohort.core.own_line import own_line
 
 
@@ -72,6 +82,16 @@ def _unread() -> None:
 class _Commands(TyperGroup):
     """The group whose commands are imported when they are run."""
 
+    def make_context(self, *words: Any, **options: Any) -> Any:
+        """As usual; see `_told_briefly`."""
+        with _told_briefly():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As usual; see `_told_briefly`."""
+        with _told_briefly():
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is typed, with its options."""
         if args and args[0] in self.commands:
@@ -85,6 +105,17 @@ class _Commands(TyperGroup):
             )(_told(command))
             self.commands[args[0]] = get_command(only)
         return super().resolve_command(ctx, args)
+
+
+@contextlib.contextmanager
+def _told_briefly() -> Iterator[None]:
+    """What is wrong with a command, without repeating at length what was typed."""
+    try:
+        yield
+    except UsageError as error:
+        told = re.sub(rf"\S{{{LONGEST_PATH},}}", lambda word: brief(word[0]), error.message)
+        error.message = brief(_short(told), LONGEST_USAGE)
+        raise
 
 
 def _flowing(text: str) -> str:
@@ -112,8 +143,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         print(f"Note: {message}", file=sys.stderr)
 
 
-LONGEST = 200
-"""Characters of a word of the command that an error repeats: a path may be long."""
+LONGEST_USAGE = 1000
+"""Characters of a sentence about the words of a command, which may list what is allowed."""
 MOST_DIGITS = 50
 """Of a number on the command line: more than any seed has."""
 
@@ -132,7 +163,7 @@ def _check_words(words: list[str]) -> None:
 def _short(sentence: str) -> str:
     """An error that repeats no word of the command at length."""
     for word in sys.argv[1:]:
-        if len(word) > LONGEST:
+        if len(word) > LONGEST_PATH:
             sentence = sentence.replace(word, brief(word))
     return sentence
 
