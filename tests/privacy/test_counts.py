@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,3 +100,14 @@ def test_what_cannot_be_drawn_is_not_booked(
     with pytest.raises(BadParameter):
         PrivateCounts(tmp_path).answer(np.array([5]), "labels", epsilon, sensitivity)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sensitivity", [0, -1, 2.5, True, "2", None, 10**400, 2**31 + 1])
+def test_a_sensitivity_is_checked_before_anything_is_booked(
+    tmp_path: Path, sensitivity: Any
+) -> None:
+    client = PrivateCounts(tmp_path)
+    with pytest.raises(BadParameter, match="'sensitivity' parameter") as caught:
+        client.answer(np.array([1, 2]), "labels", 1.0, sensitivity)
+    assert len(str(caught.value)) < 300
+    assert client.spent == 0.0

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
-from typing import Any, ClassVar, Protocol, Self, get_args, get_type_hints
+from functools import cache, wraps
+from inspect import signature
+from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -223,6 +224,37 @@ def declared_in(hints: Mapping[str, Any], names: Iterable[str]) -> dict[str, Con
             if hasattr(extra, "accepts"):
                 found[name] = extra
     return found
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def within_ranges(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose arguments are checked by the ranges in its annotations.
+
+    >>> @within_ranges
+    ... def half(m: Annotated[int, Whole(1)]) -> float:
+    ...     return m / 2
+    >>> half(m=0)
+    Traceback (most recent call last):
+    fedcohort.core.errors.BadParameter: The 'm' parameter of half must be an int of at least 1. ...
+    """
+    told = signature(function)
+
+    @cache
+    def ranges() -> Mapping[str, Constraint]:
+        return declared_in(get_type_hints(function, include_extras=True), told.parameters)
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = told.bind(*args, **kwargs).arguments
+        for name, constraint in ranges().items():
+            if name in given and not constraint.accepts(given[name]):
+                raise BadParameter(name, function.__name__, str(constraint), given[name])
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def validate(config: Any, owner: str) -> None:

@@ -24,6 +24,9 @@ from fedcohort.privacy.memo import counts_key
 from fedcohort.privacy.policy import ClientPolicy
 from fedcohort.privacy.response import LARGEST_EPSILON, SMALLEST_EPSILON, entropy_below
 
+LARGEST_SENSITIVITY = 2**31
+"""Twice the features of a sample, or more: no sample has so many."""
+
 
 class _Entropy:
     """Integers from the operating system, and from nowhere else."""
@@ -51,8 +54,9 @@ def _check(epsilon: float, sensitivity: int) -> None:
     if not is_real(epsilon) or not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         must = f"a number in [{SMALLEST_EPSILON:g}, {LARGEST_EPSILON:g}]"
         raise BadParameter("epsilon", "private_counts", must, epsilon)
-    if not is_whole(sensitivity) or sensitivity < 1:
-        raise BadParameter("sensitivity", "private_counts", "an int of at least 1", sensitivity)
+    if not is_whole(sensitivity) or not 1 <= sensitivity <= LARGEST_SENSITIVITY:
+        must = f"an int in [1, {LARGEST_SENSITIVITY}]"
+        raise BadParameter("sensitivity", "private_counts", must, sensitivity)
 
 
 class PrivateCounts:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_whole
+from fedcohort.core.parameters import Real, Whole, within_ranges
 from fedcohort.theory.moments import Moments, moments
+from fedcohort.theory.ranges import COUNT
 
 TOLERANCE = 1e-12
 """Differences below this, relative to the larger value, count as equal."""
 DOMINANCE_LIMIT = 2_000
 """Above this many clients no eigenvalues are computed."""
+CLIENTS = Whole(2, COUNT.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,8 @@ class Threshold(NamedTuple):
     gamma: float
 
 
-def uniform_or_md(n: int, m: int) -> Threshold:
+@within_ranges
+def uniform_or_md(n: Annotated[int, CLIENTS], m: Annotated[int, COUNT]) -> Threshold:
     """Corollary 1: below which sum p^2 uniform sampling beats MD sampling.
 
     Sigma_U <= Sigma_MD iff sum p^2 <= 1/(n - m + 1), gamma_U <= gamma_MD iff
@@ -107,7 +110,8 @@ def uniform_or_md(n: int, m: int) -> Threshold:
     return Threshold(1.0 / (n - m + 1), inf if m == n else (n - 1) / (n * (n - m)))
 
 
-def crossing_share(n: int, m: int) -> float:
+@within_ranges
+def crossing_share(n: Annotated[int, CLIENTS], m: Annotated[int, COUNT]) -> float:
     """The share r of one client, the others being equal, at which uniform and MD cross.
 
     p_1 = r and p_i = (1 - r)/(n - 1) give sum p^2 = r^2 + (1 - r)^2/(n - 1); it passes
@@ -130,7 +134,12 @@ class ClosedForm(NamedTuple):
     weight_sum_variance: float
 
 
-def closed_forms(n: int, m: int, sum_squares: float) -> dict[str, ClosedForm]:
+@within_ranges
+def closed_forms(
+    n: Annotated[int, CLIENTS],
+    m: Annotated[int, COUNT],
+    sum_squares: Annotated[float, Real(0, 1)],
+) -> dict[str, ClosedForm]:
     """Table 1 as functions of n, m and s = sum p^2 alone, for drawing (Corollary 1 at large).
 
     >>> forms = closed_forms(5, 2, 11 / 45)
@@ -139,7 +148,7 @@ def closed_forms(n: int, m: int, sum_squares: float) -> dict[str, ClosedForm]:
     """
     _check(n, m)
     s = sum_squares
-    if not 1 / n - TOLERANCE <= s <= 1:
+    if s < 1 / n - TOLERANCE:
         raise BadParameter("sum_squares", "closed_forms", f"in [1/n, 1] = [{1 / n:.4g}, 1]", s)
     alpha_uniform = (n - m) / (m * (n - 1)) if n > 1 else 0.0
     raw = {
@@ -157,9 +166,7 @@ def closed_forms(n: int, m: int, sum_squares: float) -> dict[str, ClosedForm]:
 
 
 def _check(n: int, m: int) -> None:
-    if not is_whole(n) or n < 2:
-        raise BadParameter("n", "this comparison", "an int of at least 2", n)
-    if not is_whole(m) or not 1 <= m <= n:
+    if m > n:
         raise BadParameter("m", "this comparison", f"an int in [1, {n}]", m)
 
 

@@ -32,6 +32,7 @@ from fedcohort.core.types import Floats
 from fedcohort.theory.comparison import DOMINANCE_LIMIT
 from fedcohort.theory.convergence import MEAN_TOLERANCE
 from fedcohort.theory.decomposition import covariance_ratio
+from fedcohort.theory.ranges import finite
 
 EXACT = "exact"
 """The inequality is an equality, for all updates."""
@@ -80,9 +81,9 @@ class Constants:
 
     def bound(self, x: ArrayLike) -> float:
         """The right-hand side for updates x, (n, d) or (n,)."""
-        rows = as_floats(x, "'x' must be numbers, one row per client")
+        rows = finite(x, "x", 1, 2)
         rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or len(rows) != len(self.p):
+        if len(rows) != len(self.p):
             raise BadInput(f"'x' must have one row for each of {len(self.p)} clients.")
         step = self.p @ rows
         return float(self.gamma @ (rows**2).sum(axis=1)) - self.b * float(step @ step)

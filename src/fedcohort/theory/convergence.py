@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike
 from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import CovarianceBound, Design
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Checked, OneOf, Real, Whole, is_real, is_whole
+from fedcohort.core.parameters import Checked, OneOf, Real, within_ranges
 from fedcohort.core.types import Floats
+from fedcohort.theory.ranges import COUNT, LARGEST, LISTED, NOT_NEGATIVE, POSITIVE
 
 MEAN_TOLERANCE = 1e-9
-MOST_STEPS = 10_000_000
 LARGEST_WEIGHT = 1e100
 """Squares of local weights, and sums of these, stay finite."""
+SMALLEST_WEIGHT = 1e-100
+"""What the weights of a client sum to at least."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,15 @@ class Training(Checked):
         ``"sound"``, or ``"paper"`` for the constants as printed; see `convergence_bound`.
     """
 
-    eta_l: Annotated[float, Real(0, open_low=True)]
-    steps: Annotated[int, Whole(1)]
-    rounds: Annotated[int, Whole(1)]
-    smoothness: Annotated[float, Real(0, open_low=True)] = 1.0
-    gap: Annotated[float, Real(0)] = 1.0
-    noise: Annotated[float, Real(0)] = 0.0
-    dissimilarity: Annotated[float, Real(0)] = 0.0
-    beta: Annotated[float, Real(1)] = 1.0
-    eta_g: Annotated[float, Real(0, open_low=True)] = 1.0
+    eta_l: Annotated[float, POSITIVE]
+    steps: Annotated[int, COUNT]
+    rounds: Annotated[int, COUNT]
+    smoothness: Annotated[float, POSITIVE] = 1.0
+    gap: Annotated[float, NOT_NEGATIVE] = 1.0
+    noise: Annotated[float, NOT_NEGATIVE] = 0.0
+    dissimilarity: Annotated[float, NOT_NEGATIVE] = 0.0
+    beta: Annotated[float, Real(1, LARGEST)] = 1.0
+    eta_g: Annotated[float, POSITIVE] = 1.0
     constants: Annotated[str, OneOf(("sound", "paper"))] = "sound"
 
     @property
@@ -242,7 +244,8 @@ def _conditions(
 ) -> tuple[Condition, ...]:
     c = t.factor
     r = 2.0 * c * (t.eta_l * t.smoothness) ** 2 * drift
-    r_prime = 2.0 * c * (t.eta_l * t.smoothness * largest) ** 2
+    reach = t.eta_l * t.smoothness * largest
+    r_prime = 2.0 * c * reach * reach  # infinite where it must be, which is an answer
     common = c * t.smoothness * t.eta_g * t.eta_l * (1.0 - alpha) * effective
     limit = 1.0 / (2.0 * t.beta + 1.0)
     return (
@@ -282,7 +285,12 @@ def largest_local_step(
     return min(steps)
 
 
-def proximal_weights(steps: int, mu: float, eta_l: float) -> Floats:
+@within_ranges
+def proximal_weights(
+    steps: Annotated[int, LISTED],
+    mu: Annotated[float, NOT_NEGATIVE],
+    eta_l: Annotated[float, NOT_NEGATIVE],
+) -> Floats:
     """(K,) how much each local gradient is left of after FedProx's pull back, last first 1.
 
     A step theta - eta_l (g + mu (theta - theta_0)) shrinks what came before by 1 - eta_l mu,
@@ -291,10 +299,7 @@ def proximal_weights(steps: int, mu: float, eta_l: float) -> Floats:
     >>> proximal_weights(3, mu=1.0, eta_l=0.5)
     array([0.25, 0.5 , 1.  ])
     """
-    if not is_whole(steps) or not 1 <= steps <= MOST_STEPS:
-        must = f"an int in [1, {MOST_STEPS}]"
-        raise BadParameter("steps", "proximal_weights", must, steps)
-    if not is_real(mu) or not is_real(eta_l) or not 0 <= eta_l * mu < 1:
+    if not eta_l * mu < 1:
         raise BadParameter(
             "mu", "proximal_weights", "such that eta_l * mu is in [0, 1)", mu, "Lower eta_l."
         )
@@ -322,6 +327,9 @@ def _local(weights: ArrayLike | None, n: int, steps: int) -> _Local:
     a = np.broadcast_to(a, (n, a.shape[-1])) if a.ndim == 1 else a
     if a.shape != (n, steps) or not np.all(a <= LARGEST_WEIGHT) or np.any(a < 0):  # NaN included
         raise BadInput(f"{must}, one for each of the steps; got {a.shape}.")
-    if np.any(a.sum(axis=1) == 0):
-        raise BadInput("'local_weights' of a client must not all be 0: it would not train.")
+    if np.any(a.sum(axis=1) < SMALLEST_WEIGHT):
+        raise BadInput(
+            "'local_weights' of a client must not all be 0, nor sum to less than "
+            f"{SMALLEST_WEIGHT:g}: it would not train."
+        )
     return _Local(a.sum(axis=1), (a**2).sum(axis=1), a[:, -1])

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import log10
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter, shown
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.parameters import within_ranges
 from fedcohort.core.types import Floats
 from fedcohort.designs import Rows
+from fedcohort.theory.ranges import LISTED, NOT_NEGATIVE, POSITIVE, finite, rows_of
 
-LARGEST_NUMBER = 1e140
-"""Products of these, and sums of them, are finite."""
 LARGEST_POWER = 150
 """Powers of ten beyond which the square of a distance is no number any more."""
 
@@ -68,12 +67,13 @@ class Decomposition:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "alpha"}
 
 
+@within_ranges
 def decomposition(
     design: Design,
     updates: ArrayLike,
     theta: ArrayLike,
     optimum: ArrayLike,
-    eta_g: float = 1.0,
+    eta_g: Annotated[float, POSITIVE] = 1.0,
     *,
     variance: ArrayLike | None = None,
     products: ArrayLike | None = None,
@@ -112,8 +112,6 @@ def decomposition(
     Reference: Fraboni, Vidal, Kameni, Lorenzi (2021), Theorem 1, in the form of (78)-(79).
     """
     x, here, goal = _checked(design, updates, theta, optimum)
-    if not is_real(eta_g) or eta_g <= 0:
-        raise BadParameter("eta_g", "decomposition", "a number above 0", eta_g)
     mean, spread, alpha = design.mean(), design.variance(), covariance_ratio(design)
     squares = np.einsum("ij,ij->i", x, x)  # (n,)
     step = mean @ x  # (d,)
@@ -135,13 +133,14 @@ def decomposition(
     )
 
 
-def second_moment(design: Design, x: Floats) -> float:
+def second_moment(design: Design, x: ArrayLike) -> float:
     """E||sum_i omega_i x_i||^2 = sum_ij (Cov_ij + mu_i mu_j) <x_i, x_j>, for any design.
 
     ``x`` is (n, d). The covariance is used as an operator: O(n d) for the designs here.
     """
-    mean = design.mean() @ x
-    return float(np.sum(x * design.covariance_times(x))) + float(mean @ mean)
+    rows = rows_of(design, x, "x")
+    mean = design.mean() @ rows
+    return float(np.sum(rows * design.covariance_times(rows))) + float(np.sum(mean * mean))
 
 
 def lemma_1(design: Design, x: Floats) -> float:
@@ -195,15 +194,16 @@ def covariance_ratio(design: Design) -> float:
     return (float(design.variance().sum()) - design.weight_sum_variance()) / pairs
 
 
+@within_ranges
 def quadratic(
     design: Design,
     minima: ArrayLike,
     theta: ArrayLike,
     *,
-    eta_l: float,
-    steps: int,
-    eta_g: float = 1.0,
-    sigma: float = 0.0,
+    eta_l: Annotated[float, POSITIVE],
+    steps: Annotated[int, LISTED],
+    eta_g: Annotated[float, POSITIVE] = 1.0,
+    sigma: Annotated[float, NOT_NEGATIVE] = 0.0,
     importance: ArrayLike | None = None,
 ) -> Decomposition:
     """The decomposition for clients with L_i = 1/2 ||theta - theta_i*||^2, in closed form.
@@ -225,28 +225,15 @@ def quadratic(
     >>> round(quadratic(md, minima, [0.5, -1.0], eta_l=0.1, steps=3).total, 6)
     1.271676
     """
-    if not is_real(eta_l) or eta_l <= 0:
-        raise BadParameter("eta_l", "quadratic", "a number above 0", eta_l)
-    if not is_whole(steps) or steps < 1:
-        raise BadParameter("steps", "quadratic", "an int of at least 1", steps)
-    if not is_real(sigma) or sigma < 0:
-        raise BadParameter("sigma", "quadratic", "a number of at least 0", sigma)
-    goals = _finite(minima, "minima", 2)
-    here = _finite(theta, "theta", 1)
-    p = design.mean() if importance is None else _finite(importance, "importance", 1)
+    goals = finite(minima, "minima", 2)
+    here = finite(theta, "theta", 1)
+    p = design.mean() if importance is None else finite(importance, "importance", 1)
     if p.shape != (design.n,) or goals.shape != (design.n, len(here)):
         raise BadInput(
             f"'minima' must be ({design.n}, {len(here)}) and 'importance' ({design.n},); "
             f"got {goals.shape} and {p.shape}."
         )
-    if 2 * steps * log10(max(1.0, abs(1.0 - eta_l))) > LARGEST_POWER:
-        raise BadParameter(
-            "eta_l",
-            "quadratic",
-            f"at most 2, or not so large that {steps} steps lead beyond all numbers",
-            eta_l,
-            "Lower it, or take fewer steps.",
-        )
+    require_near(eta_l, steps, "quadratic")
     phi = 1.0 - (1.0 - eta_l) ** steps
     kept = (1.0 - eta_l) ** (2 * np.arange(steps))  # of the variance of each step's noise
     each = len(here) * (eta_l * sigma) ** 2 * float(kept.sum())
@@ -260,19 +247,31 @@ def quadratic(
     )
 
 
+def require_near(eta_l: float, steps: int, owner: str) -> None:
+    """Refuse local steps on a quadratic loss that lead beyond all numbers."""
+    if 2 * steps * log10(max(1.0, abs(1.0 - eta_l))) > LARGEST_POWER:
+        raise BadParameter(
+            "eta_l",
+            owner,
+            f"at most 2, or not so large that {steps} steps lead beyond all numbers",
+            eta_l,
+            "Lower it, or take fewer steps.",
+        )
+
+
 def _noise(
     design: Design, x: Floats, variance: ArrayLike | None, products: ArrayLike | None
 ) -> float:
     if variance is not None and products is not None:
         raise BadInput("Give 'variance' or 'products' to decomposition, not both.")
     if products is not None:
-        given = _finite(products, "products", 2)
+        given = finite(products, "products", 2)
         if given.shape != (design.n, design.n):
             raise BadInput(f"'products' must be ({design.n}, {design.n}); got {given.shape}.")
         return product_moment(design, given - x @ x.T)
     if variance is None:
         return 0.0
-    spread = _finite(variance, "variance", 1)
+    spread = finite(variance, "variance", 1)
     if spread.shape != (design.n,) or np.any(spread < 0):
         raise BadInput(
             f"'variance' must be {design.n} numbers of at least 0; got {shown(variance)}."
@@ -284,9 +283,9 @@ def _checked(
     design: Design, updates: ArrayLike, theta: ArrayLike, optimum: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     x, here, goal = (
-        _finite(updates, "updates", 2),
-        _finite(theta, "theta", 1),
-        _finite(optimum, "optimum", 1),
+        finite(updates, "updates", 2),
+        finite(theta, "theta", 1),
+        finite(optimum, "optimum", 1),
     )
     if len(x) != design.n:
         raise BadInput(
@@ -299,13 +298,3 @@ def _checked(
             f"got {x.shape[1]}, {len(here)} and {len(goal)}."
         )
     return x, here, goal
-
-
-def _finite(values: ArrayLike, name: str, ndim: int) -> Floats:
-    out = as_floats(values, f"'{name}' must be finite numbers in {ndim} dimensions")
-    if out.ndim != ndim or not np.all(np.abs(out) <= LARGEST_NUMBER):  # NaN included
-        raise BadInput(
-            f"'{name}' must be finite numbers in {ndim} dimension{'s' if ndim > 1 else ''}; "
-            f"got shape {out.shape}{'' if np.all(np.isfinite(out)) else ' with NaN or infinity'}."
-        )
-    return out

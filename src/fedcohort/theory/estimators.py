@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Floats
+from fedcohort.theory.ranges import rows_of
 
 
 class StepVariance(NamedTuple):
@@ -41,15 +39,13 @@ def step_variance(design: Design, updates: ArrayLike, last: ArrayLike) -> StepVa
     >>> step_variance(design, [[3.0], [-1.0]], [[2.0], [-1.0]])
     StepVariance(plain=4.0, memory=0.25)
     """
-    now, then = _rows(design, updates, "updates"), _rows(design, last, "last")
-    if now.shape != then.shape:
-        raise BadInput(
-            f"'updates' and 'last' must have one shape; got {now.shape} and {then.shape}."
-        )
-    return StepVariance(design.aggregate_variance(now), memory_variance(design, now, then))
+    return StepVariance(
+        design.aggregate_variance(rows_of(design, updates, "updates")),
+        memory_variance(design, updates, last),
+    )
 
 
-def memory_variance(design: Design, updates: Floats, last: Floats) -> float:
+def memory_variance(design: Design, updates: ArrayLike, last: ArrayLike) -> float:
     """The variance of the memory estimator: that of the changes since the last update.
 
     >>> from fedcohort import Federation, scheme
@@ -57,14 +53,9 @@ def memory_variance(design: Design, updates: Floats, last: Floats) -> float:
     >>> memory_variance(design, np.array([3.0, -1.0]), np.array([3.0, -1.0]))
     0.0
     """
-    return design.aggregate_variance(updates - last)
-
-
-def _rows(design: Design, values: ArrayLike, name: str) -> Floats:
-    rows: Array = as_floats(values, "Updates must be numbers, one row per client")
-    if rows.ndim not in (1, 2) or len(rows) != design.n or not np.all(np.isfinite(rows)):
+    now, then = rows_of(design, updates, "updates"), rows_of(design, last, "last")
+    if now.shape != then.shape:
         raise BadInput(
-            f"'{name}' must hold one row of finite numbers for each of {design.n} clients; got "
-            f"shape {rows.shape}."
+            f"'updates' and 'last' must have one shape; got {now.shape} and {then.shape}."
         )
-    return rows
+    return design.aggregate_variance(now - then)

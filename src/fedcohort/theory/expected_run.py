@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Floats
 from fedcohort.theory.convergence import Training
+from fedcohort.theory.decomposition import require_near
+from fedcohort.theory.ranges import LISTED, finite
 
 
 def expected_gradients(
@@ -34,8 +35,13 @@ def expected_gradients(
     >>> expected_gradients(md, [[-1.0], [1.0]], [2.0], one)  # z -> z/2 +- 1/2
     array([4.    , 1.25  , 0.5625])
     """
-    goals = as_floats(minima, "'minima' must be numbers")
-    here = as_floats(start, "'start' must be numbers")
+    for name in ("steps", "rounds"):
+        if not LISTED.accepts(getattr(training, name)):
+            raise BadParameter(
+                name, "expected_gradients", str(LISTED), getattr(training, name), "Lower it."
+            )
+    require_near(training.eta_l, training.steps, "expected_gradients")
+    goals, here = finite(minima, "minima", 2), finite(start, "start", 1)
     if goals.ndim != 2 or goals.shape != (design.n, *here.shape):
         raise BadInput(
             f"'minima' must be ({design.n}, d) and 'start' (d,); got {goals.shape} and "
@@ -53,8 +59,9 @@ def expected_gradients(
     spread = g**2 * design.aggregate_variance(apart)
     mean = here - p @ goals
     second, out = float(mean @ mean), np.empty(t.rounds)
-    for round in range(t.rounds):
-        out[round] = second
-        second = shrink * second - 2.0 * float(mean @ pull) + spread + noise
-        mean = (1.0 - g) * mean
+    with np.errstate(over="ignore", invalid="ignore"):  # a step that is too large
+        for round in range(t.rounds):
+            out[round] = second
+            second = shrink * second - 2.0 * float(mean @ pull) + spread + noise
+            mean = (1.0 - g) * mean
     return out

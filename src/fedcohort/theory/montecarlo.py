@@ -6,21 +6,26 @@ draws the same law as one matrix of weights.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
+from fedcohort.core.parameters import Whole, within_ranges
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
 from fedcohort.maths.draws import coins, pick
+from fedcohort.theory.ranges import COUNT
 
 WEIGHT_LIMIT = 200_000_000
 """Above this many weights (rounds x clients) nothing is drawn."""
 
 
-def drawn_weights(design: Design, rounds: int, rng: np.random.Generator) -> Floats:
+@within_ranges
+def drawn_weights(
+    design: Design, rounds: Annotated[int, Whole(0, COUNT.high)], rng: np.random.Generator
+) -> Floats:
     """(rounds, n) the weights of independent cohorts; a client that was not drawn has 0.
 
     >>> from fedcohort import Federation, scheme

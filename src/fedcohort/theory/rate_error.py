@@ -8,17 +8,21 @@ part with chance K/N~ where K/N was wanted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.arrays import as_floats
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.errors import BadInput, TooLarge
+from fedcohort.core.parameters import Maybe, Real, Whole, within_ranges
 from fedcohort.core.types import Floats
+from fedcohort.theory.ranges import COUNT, POSITIVE, SMALLEST
 
 SUPPORT_LIMIT = 4_000_000
 """So many different sums of answers are looked at; about a second."""
+LARGEST_SIZE = 1e15
+"""Of a client: sums of these are exact in floats, or nearly."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,13 @@ class RateError:
         return self.squared / self.leading
 
 
+@within_ranges
 def rate_error(
-    sizes: ArrayLike, samples: float, alpha: float, threshold: int, floor: float | None = None
+    sizes: ArrayLike,
+    samples: Annotated[float, POSITIVE],
+    alpha: Annotated[float, Real(SMALLEST, 1)],
+    threshold: Annotated[int, Whole(3, COUNT.high)],
+    floor: Annotated[float | None, Maybe(POSITIVE)] = None,
 ) -> RateError:
     """The exact error of FedSampling's rate, by the law of the sum of all answers.
 
@@ -98,17 +107,12 @@ def rate_error(
     Reference: Qi, Wu, Lyu, Huang, Xie (IJCAI 2023), Lemma 3.1 and Corollary 3.1.
     """
     true = as_floats(sizes, "'sizes' must be numbers")
-    if true.ndim != 1 or not len(true) or np.any(true < 0) or np.any(true != np.rint(true)):
-        raise BadInput("'sizes' must be whole numbers of at least 0, one for each client.")
-    if not is_real(alpha) or not 0 < alpha <= 1:
-        raise BadParameter("alpha", "rate_error", "a number in (0, 1]", alpha)
-    if not is_whole(threshold) or threshold < 3:
-        raise BadParameter("threshold", "rate_error", "an int of at least 3", threshold)
-    if not is_real(samples) or samples <= 0:
-        raise BadParameter("samples", "rate_error", "a number above 0", samples)
+    fine = (true >= 0) & (true <= LARGEST_SIZE) & (true == np.rint(true))
+    if true.ndim != 1 or not len(true) or not np.all(fine):
+        raise BadInput(
+            f"'sizes' must be whole numbers from 0 to {LARGEST_SIZE:g}, one for each client."
+        )
     least = float(len(true)) if floor is None else float(floor)
-    if not least > 0:
-        raise BadParameter("floor", "rate_error", "a number above 0", floor)
     total, told = int(true.sum()), np.clip(true, 1, threshold - 1)
     if total == 0:
         raise BadInput("'sizes' are all 0: there is no sample to draw.")

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.parameters import within_ranges
 from fedcohort.designs import Rows
 from fedcohort.theory.convergence import ConvergenceBound, Training, convergence_bound
+from fedcohort.theory.ranges import COUNT
 
 
 class Orders(NamedTuple):
@@ -104,7 +106,10 @@ def clustered_rate(design: Design, training: Training) -> Rate:
     return Rate(eta_l, m, orders if bound.valid else Orders(inf, inf, inf), bound)
 
 
-def printed_rate(m: int, steps: int, rounds: int) -> float:
+@within_ranges
+def printed_rate(
+    m: Annotated[int, COUNT], steps: Annotated[int, COUNT], rounds: Annotated[int, COUNT]
+) -> float:
     """1/sqrt(m N T) + m N / T: (5) and (11) with 1 for both constants.
 
     >>> printed_rate(1, 4, 10_000)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,12 +46,13 @@ from fedcohort.core.arrays import as_floats
 from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.parameters import Checked, Whole, within_ranges
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.types import Array, Floats
 from fedcohort.harness.trial import Trial
+from fedcohort.theory.ranges import COUNT, LARGEST_NUMBER, NOT_NEGATIVE, POSITIVE, finite
 
-DRAWS = 1_000
+DRAWS, MOST_DRAWS = 1_000, 1_000_000
 """Cohorts drawn where not all can be enumerated."""
 
 
@@ -86,6 +87,7 @@ class Skew:
         return self.highest / self.lowest - 1.0
 
 
+@within_ranges
 def selection_skew(
     scheme: Scheme[Any],
     federation: Federation,
@@ -93,7 +95,7 @@ def selection_skew(
     local_optima: ArrayLike,
     *,
     answer: Answer | None = None,
-    draws: int = DRAWS,
+    draws: Annotated[int, Whole(1, MOST_DRAWS)] = DRAWS,
     seed: int = 0,
 ) -> Skew:
     """Estimate rho of a scheme on a task, in its first round.
@@ -126,8 +128,7 @@ def selection_skew(
     array([[1.5, 1. ],
            [1. , 1. ]])
     """
-    table = as_floats(losses, "'losses' must be numbers, one row per model")
-    local = as_floats(local_optima, "'local_optima' must be numbers")
+    table, local = finite(losses, "losses", 1, 2), finite(local_optima, "local_optima", 1)
     n = len(federation)
     if table.ndim != 2 or table.shape[1] != n or local.shape != (n,) or len(table) == 0:
         raise BadInput(
@@ -135,8 +136,6 @@ def selection_skew(
             f"{local.shape}."
         )
     excess = table - local  # (models, n)
-    if not np.isfinite(excess).all():
-        raise BadInput("The losses of a skew must be finite.")
     weights = np.stack(
         [_mean_share(scheme, federation, row, answer, draws, seed) for row in table]
     )  # (models, n) E[1/m 1(k in S(w))]
@@ -192,7 +191,7 @@ class SkewBound:
 
 
 @dataclass(frozen=True)
-class Smoothness:
+class Smoothness(Checked):
     """The constants of Theorem 1.
 
     Parameters
@@ -207,25 +206,17 @@ class Smoothness:
         ||w_0 - w*||.
     """
 
-    L: float
-    mu: float
-    G: float
-    sigma: float
-    tau: int
-    distance: float
+    L: Annotated[float, POSITIVE]
+    mu: Annotated[float, POSITIVE]
+    G: Annotated[float, NOT_NEGATIVE]
+    sigma: Annotated[float, NOT_NEGATIVE]
+    tau: Annotated[int, COUNT]
+    distance: Annotated[float, NOT_NEGATIVE]
 
     def __post_init__(self) -> None:
-        for name in ("L", "mu"):
-            if not is_real(getattr(self, name)) or getattr(self, name) <= 0:
-                raise BadParameter(name, "Smoothness", "a number above 0", getattr(self, name))
-        for name in ("G", "sigma", "distance"):
-            if not is_real(getattr(self, name)) or getattr(self, name) < 0:
-                must = "a number of at least 0"
-                raise BadParameter(name, "Smoothness", must, getattr(self, name))
+        super().__post_init__()
         if self.mu > self.L:
             raise BadParameter("mu", "Smoothness", f"at most L ({self.L})", self.mu)
-        if not is_whole(self.tau) or self.tau < 1:
-            raise BadParameter("tau", "Smoothness", "an int of at least 1", self.tau)
 
     @property
     def gamma(self) -> float:
@@ -233,8 +224,14 @@ class Smoothness:
         return 4 * self.L / self.mu
 
 
+@within_ranges
 def skew_bound(
-    problem: Smoothness, gap: float, lowest: float, highest: float, m: int, iterations: int
+    problem: Smoothness,
+    gap: Annotated[float, NOT_NEGATIVE],
+    lowest: Annotated[float, POSITIVE],
+    highest: Annotated[float, POSITIVE],
+    m: Annotated[int, COUNT],
+    iterations: Annotated[int, COUNT],
 ) -> SkewBound:
     """The bound of Theorem 1 and its two parts.
 
@@ -247,14 +244,9 @@ def skew_bound(
     >>> biased.vanishing < unbiased.vanishing, round(biased.bias, 4), unbiased.bias
     (True, 0.4444, 0.0)
     """
-    if not (is_real(gap) and gap >= 0):
-        raise BadParameter("gap", "skew_bound", "a number of at least 0", gap)
-    if not (is_real(lowest) and is_real(highest) and 0 < lowest <= highest):
+    if lowest > highest:
         must = "numbers with 0 < lowest <= highest"
         raise BadParameter("lowest, highest", "skew_bound", must, (lowest, highest))
-    for name, value in (("m", m), ("iterations", iterations)):
-        if not is_whole(value) or value < 1:
-            raise BadParameter(name, "skew_bound", "an int of at least 1", value)
     L, mu = problem.L, problem.mu
     noise = 4 * L * (32 * problem.tau**2 * problem.G**2 + problem.sigma**2 / m)
     start = L * problem.gamma * problem.distance**2 / 2
@@ -268,6 +260,7 @@ def _aligned(*vectors: ArrayLike) -> Sequence[Floats]:
     must = "Importance, losses and local optima must be finite, one each per client"
     arrays = [as_floats(vector, must) for vector in vectors]
     shape = arrays[0].shape
-    if any(a.ndim != 1 or a.shape != shape or not np.isfinite(a).all() for a in arrays):
+    fine = [a.shape == shape and np.all(np.abs(a) <= LARGEST_NUMBER) for a in arrays]
+    if len(shape) != 1 or not all(fine):
         raise BadInput(f"{must}; got shapes " + ", ".join(str(a.shape) for a in arrays) + ".")
     return arrays

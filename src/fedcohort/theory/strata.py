@@ -17,10 +17,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core.errors import BadInput, BadParameter, shown
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.types import Array, Ints
 from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
+from fedcohort.theory.ranges import LARGEST, LARGEST_NUMBER
 
 Number = Any
 """A float, or a Fraction where Fractions came in."""
@@ -283,8 +284,9 @@ def _finite(values: ArrayLike, name: str) -> Array:
     """An array of real numbers, as exact as they came."""
     try:
         given = np.asarray(values)
-        fine = given.dtype.kind in "biufO" and np.isfinite(given.astype(np.float64)).all()
-    except (TypeError, ValueError):  # of unequal rows, or of objects that are no numbers
+        real = given.dtype.kind in "biufO"
+        fine = real and np.all(np.abs(given.astype(np.float64)) <= LARGEST_NUMBER)  # NaN: no
+    except (TypeError, ValueError, OverflowError):  # of unequal rows, or of no numbers
         fine = False
     if not fine:
         raise BadInput(f"'{name}' must be an array of real numbers without NaN or infinity.")
@@ -304,15 +306,15 @@ def _draws(draws: ArrayLike, groups: Ints, replacement: bool = True) -> list[int
     """The m_h; without replacement no more than there are clients."""
     sizes = np.bincount(groups)
     given = _finite(draws, "draws")
-    whole = given.shape == sizes.shape and np.all(given == given.astype(np.int64))
-    if not whole or np.any(given < 1):
+    few = given.shape == sizes.shape and np.all((given >= 1) & (given <= LARGEST))
+    if not few or np.any(given % 1 != 0):
         raise BadInput(
-            f"'draws' must be an int of at least one for each stratum; got {given.tolist()}."
+            f"'draws' must be an int of at least one for each stratum; got {shown(draws)}."
         )
     if not replacement and np.any(given > sizes):
         raise BadInput(
-            f"'draws' must be at most the clients of each stratum, {sizes.tolist()}, if none is "
-            f"drawn twice; got {given.tolist()}."
+            f"'draws' must be at most the clients of each stratum, {shown(sizes.tolist())}, if "
+            f"none is drawn twice; got {shown(draws)}."
         )
     return [int(m_h) for m_h in given]
 

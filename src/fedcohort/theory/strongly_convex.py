@@ -8,17 +8,18 @@ statements about a design, so here they are computed from it, for any design.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.arrays import as_floats
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.errors import BadInput
+from fedcohort.core.parameters import within_ranges
 from fedcohort.core.types import Floats
 from fedcohort.theory.constants import constants
+from fedcohort.theory.ranges import COUNT, NOT_NEGATIVE
 from fedcohort.theory.skew import Smoothness
 
 
@@ -93,8 +94,12 @@ class StronglyConvexBound:
     starting: bool  # whether the distance at the beginning still decides
 
 
+@within_ranges
 def strongly_convex_bound(
-    design: Design, problem: Smoothness, gap: float, iterations: int
+    design: Design,
+    problem: Smoothness,
+    gap: Annotated[float, NOT_NEGATIVE],
+    iterations: Annotated[int, COUNT],
 ) -> StronglyConvexBound:
     """Theorem 2 of HCSFed, corrected: FedAvg with any unbiased design.
 
@@ -135,11 +140,6 @@ def strongly_convex_bound(
     Reference: Song et al. (UAI 2023), Theorem 2; Li, Huang, Yang, Wang, Zhang (ICLR 2020),
     Theorems 1 to 3, Lemmas 1 to 5.
     """
-    if not is_real(gap) or gap < 0:
-        raise BadParameter("gap", "strongly_convex_bound", "a number of at least 0", gap)
-    if not is_whole(iterations) or iterations < 1:
-        must = "an int of at least 1"
-        raise BadParameter("iterations", "strongly_convex_bound", must, iterations)
     p, t = design.mean(), problem
     noises = Noises(
         float(p @ p) * t.sigma**2,
