@@ -66,16 +66,17 @@ def _private(advice: Advice, row: SchemeFacts) -> str:
         return "; no noise on the sum covers its choice, which looks at data"
     judged = advice.m, advice.secure_aggregation
     able = [each for each in advice.rows if each.epsilon is not None and eligible(each, *judged)]
-    if advice.epsilon is None:
-        text = f"; with this noise the run costs its worst-off client epsilon {row.epsilon:.3g}"
-        able.sort(key=lambda each: each.epsilon or 0.0)
-        own, least = row.epsilon, able[0].epsilon or 0.0
-    else:
-        own, least = row.deviation or 0.0, 0.0
-        text = f"; epsilon {advice.epsilon:g} takes noise of {own:.3g} clipping norms on the sum"
-        able.sort(key=lambda each: each.deviation or 0.0)
-        least = able[0].deviation or 0.0
-    return f"{text} ({able[0].name}: {least:.3g})" if least < CHEAPER * own else text
+    wanted = advice.epsilon
+
+    def cost(each: SchemeFacts) -> float:
+        return (each.epsilon if wanted is None else each.deviation) or 0.0
+
+    text = f"; with this noise the run costs its worst-off client epsilon {cost(row):.3g}"
+    if wanted is not None:
+        text = f"; epsilon {wanted:g} takes noise of {cost(row):.3g} clipping norms on the sum"
+    other = min(able, key=cost)
+    much = cost(other) < CHEAPER * cost(row)
+    return f"{text} ({other.name}: {cost(other):.3g})" if much else text
 
 
 CHEAPER = 0.95
