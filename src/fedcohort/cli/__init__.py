@@ -18,8 +18,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import click  # what typer itself is made of
 import typer
-from click import UsageError  # what typer itself is made of
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -112,10 +112,12 @@ def _told_briefly() -> Iterator[None]:
     """What is wrong with a command, without repeating at length what was typed."""
     try:
         yield
-    except UsageError as error:
-        told = re.sub(rf"\S{{{LONGEST_PATH},}}", lambda word: brief(word[0]), error.message)
-        error.message = brief(_short(told), LONGEST_USAGE)
-        raise
+    except click.UsageError as error:
+        if isinstance(error, _HELP):
+            raise
+        told = _short(error.format_message())
+        told = re.sub(rf"\S{{{LONGEST_PATH},}}", lambda word: brief(word[0]), told)
+        raise click.UsageError(brief(told, LONGEST_USAGE), error.ctx) from None
 
 
 def _flowing(text: str) -> str:
@@ -143,6 +145,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         print(f"Note: {message}", file=sys.stderr)
 
 
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""What click since 8.2 raises where nothing was typed: its message is the whole help."""
 LONGEST_USAGE = 1000
 """Characters of a sentence about the words of a command, which may list what is allowed."""
 MOST_DIGITS = 50
