@@ -233,6 +233,7 @@ R = TypeVar("R")
 def within_ranges(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, whose arguments are checked by the ranges in its annotations.
 
+    >>> from typing import Annotated
     >>> @within_ranges
     ... def half(m: Annotated[int, Whole(1)]) -> float:
     ...     return m / 2

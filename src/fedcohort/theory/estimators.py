@@ -50,7 +50,7 @@ def memory_variance(design: Design, updates: ArrayLike, last: ArrayLike) -> floa
 
     >>> from fedcohort import Federation, scheme
     >>> design = scheme("md", m=1).law(Federation.from_sizes([1, 1]))
-    >>> memory_variance(design, np.array([3.0, -1.0]), np.array([3.0, -1.0]))
+    >>> memory_variance(design, [3.0, -1.0], [3.0, -1.0])
     0.0
     """
     now, then = rows_of(design, updates, "updates"), rows_of(design, last, "last")
