@@ -76,5 +76,5 @@ def test_records_of_another_kind_are_refused(tmp_path: Path, record: dict[str, o
     journal = Journal(tmp_path / "spent.jsonl")
     journal.read()
     journal.append(record)
-    with pytest.raises(BadCheckpoint, match=r"spent\.jsonl is not a list"):
+    with pytest.raises(BadCheckpoint, match=r"spent\.jsonl' is not a list"):
         opened(tmp_path)

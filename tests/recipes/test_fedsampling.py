@@ -57,6 +57,6 @@ def test_a_figure_in_small(name: str, tmp_path: Path) -> None:
     units = {(finding.units, finding.unit) for finding in judged.findings}
     assert (2, "partition") in units
     left_out = [f.found for f in judged.findings if f.units == 0]
-    assert all("is not run at the scale 'quick'" in text for text in left_out)
+    assert all("is run at no scale" in text for text in left_out)
     assert len(left_out) == (6 if name == "fedsampling-fig4" else 0)
     assert all(place.stat().st_size for place in judged.write(tmp_path))

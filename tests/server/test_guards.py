@@ -559,8 +559,12 @@ def test_newcomers_owe_a_place_and_others_keep_what_they_owe() -> None:
     debts = next(each for each in state.guards if isinstance(each, Debts))
     assert debts.owed.tolist() == [1 / 2, 0.1, 0.2, 0.3]
     forged = store.pack(debts, "")[1]
-    for entrance in (float("nan"), -1.0, 7):
-        with pytest.raises(BadInput, match="'entrance' is no share of a round"):
+    for entrance, why in (
+        (float("nan"), "is not finite"),
+        (-1.0, "is no share"),
+        (7, "is no share"),
+    ):
+        with pytest.raises(BadInput, match=f"'entrance' {why}"):
             store.unpack(Debts, {"entrance": entrance}, forged, "", {"n": 4})
     assert store.unpack(Debts, {}, forged, "", {"n": 4}).entrance == 0  # of an older file
 

@@ -307,8 +307,8 @@ def test_the_table_has_it(compared: Comparison) -> None:
     classes = report.facts.f1_by_class(compared)
     assert len(classes) == 3 * 3
     sheets = all_sheets(compared)
-    assert "f1_by_class" in sheets
-    assert "client_accuracy_raw" in sheets
+    assert "f1" in sheets
+    assert "progress-client_accuracy-raw" in sheets
     assert "accuracy" in sheets["participation"]
 
 

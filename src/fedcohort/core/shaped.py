@@ -96,6 +96,8 @@ def check(name: str, value: Any, hint: Any, lengths: Lengths) -> None:
             if isinstance(extra, Shaped):
                 extra.check(name, value, lengths)
     elif not _is_a(value, hint):
+        if hint is float and isinstance(value, float):
+            raise BadInput(f"'{name}' is not finite")
         found = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
         raise BadInput(f"'{name}' is of the type {found}")
 

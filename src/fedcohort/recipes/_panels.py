@@ -27,4 +27,10 @@ class WhereRun(Panel):
             self.panel.draw(axes, results)
         except NotRun as why:
             axes.axis("off")
-            axes.text(0.5, 0.5, textwrap.fill(str(why), 40), ha="center", fontsize=7)
+            axes.text(
+                0.5,
+                0.5,
+                textwrap.fill(f"Not run at this scale: {why}", 40),
+                ha="center",
+                fontsize=7,
+            )

@@ -109,7 +109,8 @@ class Results:
                     for scale, how in self.recipe.scales.items()
                     if any(cell.name == name for cell in self.recipe.cells_at(how))
                 ]
-                raise NotRun(f"'{name}' is run at the scale {' or '.join(there) or 'of none'}")
+                where = f"the scale {' or '.join(there)}" if there else "no scale"
+                raise NotRun(f"'{name}' is run at {where}")
             raise UnknownName("cell", name, self.runs)
         return self.runs[name]
 
