@@ -230,5 +230,7 @@ def test_names_and_refusals():
     design = scheme("md", m=1).law(Federation.from_sizes([1, 1]))
     with pytest.raises(BadInput, match="must have one shape"):
         step_variance(design, np.ones((2, 2)), np.ones((2, 3)))
-    with pytest.raises(BadInput, match="one row of finite numbers for each of 2 clients"):
+    with pytest.raises(BadInput, match="'updates' must be finite numbers"):
         step_variance(design, [np.nan, 1.0], [0.0, 0.0])
+    with pytest.raises(BadInput, match="one row of finite numbers for each of 2 clients"):
+        step_variance(design, [1.0], [0.0])
