@@ -18,7 +18,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import click  # what typer itself is made of
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -112,12 +111,12 @@ def _told_briefly() -> Iterator[None]:
     """What is wrong with a command, without repeating at length what was typed."""
     try:
         yield
-    except click.UsageError as error:
+    except _USAGE as error:
         if isinstance(error, _HELP):
             raise
         told = _short(error.format_message())
         told = re.sub(rf"\S{{{LONGEST_PATH},}}", lambda word: brief(word[0]), told)
-        raise click.UsageError(brief(told, LONGEST_USAGE), error.ctx) from None
+        raise _USAGE(brief(told, LONGEST_USAGE), error.ctx) from None
 
 
 def _flowing(text: str) -> str:
@@ -145,7 +144,9 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         print(f"Note: {message}", file=sys.stderr)
 
 
-_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+_USAGE: Any = typer.BadParameter.__base__
+"""The error of a mistyped command: click's, or that of newer typers, which need no click."""
+_HELP: Any = getattr(sys.modules[_USAGE.__module__], "NoArgsIsHelpError", ())
 """What click since 8.2 raises where nothing was typed: its message is the whole help."""
 LONGEST_USAGE = 1000
 """Characters of a sentence about the words of a command, which may list what is allowed."""
