@@ -42,6 +42,7 @@ def test_no_scheme_is_listed_for_what_does_not_hold_behind_guards(option: str) -
 
 def test_a_hardened_scheme_has_no_epsilon_and_no_secure_sum() -> None:
     """`gaussian` refuses these guards, and a secure sum refuses `clip`."""
+    pytest.importorskip("dp_accounting")
     (plain,) = json.loads(run(app(), ["schemes", "md", "--json"]).output)
     (told,) = json.loads(run(app(), ["schemes", "md", "--hardened", "--json"]).output)
     assert "; epsilon " in plain["privacy"]
