@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, get_type_hints
@@ -504,16 +502,3 @@ def _told(disclosures: Iterable[Sequence[Any]]) -> tuple[Disclosure, ...]:
 def _ids(ids: Sequence[str | int]) -> tuple[str | int, ...]:
     """Names of clients, unless they are their positions."""
     return () if list(ids) == list(range(len(ids))) else tuple(ids)
-
-
-def versions() -> dict[str, str]:
-    """What ran: our version, Python's, numpy's, and torch's where it was used."""
-    from fedcohort import __version__
-
-    torch = sys.modules.get("torch")
-    return {
-        "fedcohort": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        **({} if torch is None else {"torch": str(torch.__version__)}),
-    }

@@ -19,6 +19,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import key_of
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.versions import versions
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
@@ -33,7 +34,6 @@ from fedcohort.server.records import Record
 from fedcohort.server.rounds import Choosing, admit
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.simulation.private import Budget, calibrated, promised
-from fedcohort.trace import versions
 
 log = logging.getLogger("flwr.fedcohort")
 

@@ -22,6 +22,7 @@ from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.core.versions import versions
 from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
@@ -47,7 +48,7 @@ from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.onward import End
 from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.simulation.recorder import Progress, Recorder
-from fedcohort.trace import Trace, versions
+from fedcohort.trace import Trace
 
 DEFERRED = 16
 """Models are kept for this many evaluations, which are then one wide product."""

@@ -28,7 +28,7 @@ from fedcohort.core.errors import (
     FedcohortError,
     MissingExtra,
 )
-from fedcohort.trace import versions
+from fedcohort.core.versions import versions
 
 T = TypeVar("T")
 
