@@ -45,6 +45,10 @@ def test_a_table_a_choice_and_a_command(tmp_path: Path) -> None:
     assert "Measured on validation data (20 % of every client's training" in " ".join(told.split())
     page = (folder / "report.html").read_text()
     assert "in place of the test set, which was not looked at" in page
+    assert "reaches the best validation accuracy" in " ".join(told.split())
+    for wrong in ("test accuracy", "test loss", "f1 on the test set"):
+        assert wrong not in f"{told} {page}".lower()
+    assert "Validation accuracy" in page
     assert settings["seeds"] == [1000, 1001]  # others than those that are judged
 
 

@@ -12,6 +12,7 @@ import pytest
 from fedcohort import Comparison, LocalWork, Trace, compare, scheme, simulate
 from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.learning import Softmax
+from fedcohort.report.show.prose import lacking
 from fedcohort.schemes import schemes
 from fedcohort.simulation import Random
 from fedcohort.simulation.centralised import Centralised
@@ -197,7 +198,9 @@ def test_an_extension_that_was_interrupted_shows_whole_runs_and_goes_on(tmp_path
             raise KeyboardInterrupt
 
     run(tmp_path / "run", 3)
-    assert run(tmp_path / "run", 6, finished=stop).interrupted
+    found = run(tmp_path / "run", 6, finished=stop)
+    assert found.interrupted
+    assert lacking(found).startswith("2 runs of fewer than 6 rounds left out")
     half = Comparison.load(tmp_path / "run")
     assert [(t.label, t.seed, t.rounds) for t in half.traces] == [("md", 0, 6), ("uniform", 0, 6)]
     assert half.settings["shorter"] == 2

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from fedcohort import Comparison, LocalWork, Trace, compare, report, simulate
 from fedcohort.cli import app
 from fedcohort.core import store
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 from fedcohort.maths.scores import f1_by_class, macro_f1, worst_share
 from fedcohort.report.show.sheets import sheets as all_sheets
@@ -333,3 +333,21 @@ def test_the_command_line_has_it(tmp_path: Path) -> None:
     assert json.loads(shown.stdout)[0]["f1"] > 0
     kept = json.loads((tmp_path / "settings.json").read_text())["options"]
     assert kept["evaluate_on"] == "100"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"measures": ["f2"]}, "no measure named 'f2'"),
+        ({"evaluate_on": -1}, "'evaluate_on' parameter .* Got -1"),
+        ({"evaluate_every": 0}, "'evaluate_every' parameter .* Got 0"),
+        ({"defer": 0}, "'defer' parameter .* Got 0"),
+    ],
+)
+def test_a_comparison_refuses_it_before_any_process_is_started(
+    given: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedcohort.simulation.processes.Processes.each", None)
+    with pytest.raises(FedcohortError, match=told):
+        compare(softmax(), "md:m=2", rounds=1, folder=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()

@@ -18,6 +18,7 @@ from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
+from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
@@ -30,6 +31,7 @@ from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
 from fedcohort.simulation.live import Watch, in_notebook
+from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.processes import JOBS_LIMIT, Executor, Processes
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
@@ -274,6 +276,7 @@ def compare(
     if centralised is not None:
         named |= upper_lines(centralised)
     chosen, over = _seeds(seeds), divisions(task, partitions)
+    _check_evaluation(over.first, options)
     facts = {
         **over.settings,
         **(settings or {}),
@@ -322,7 +325,18 @@ def compare(
         interrupted = True
     ordered = (Unit(at, seed, label) for label, at, seed in product(named, over.numbers, chosen))
     ran = [unit for unit in ordered if unit in done]
+    shorter = sum(unit not in done for unit in found)
+    if interrupted and shorter:  # while they were being extended
+        facts[SHORTER] = shorter
     return Comparison(tuple(done[unit] for unit in ran), facts, place, interrupted)
+
+
+def _check_evaluation(task: Task, options: Mapping[str, Any]) -> None:
+    """Refuse at once what a run would refuse in its worker, where a folder is already made."""
+    for name in ("evaluate_every", "evaluate_on", "defer"):
+        if options.get(name) is not None:
+            check_rounds(name, options[name])
+    checked_measures(task, options.get("measures"))
 
 
 def built_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing, line
+from fedcohort.simulation.runfolder import VALIDATION
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -42,11 +43,12 @@ def f1(comparison: Comparison) -> tuple[Drawing, ...]:
         dots["marker"].pop("maxdisplayed")
         traces.append(dots)
     classes = int(table["class"].max()) + 1
+    seen = "validation data" if VALIDATION in comparison.settings else "the test set"
     axis = {"title": {"text": "Class"}, "range": [-0.6, classes - 0.4], "zeroline": False}
     drawing = Drawing(
         "f1",
         "The last model, class by class",
-        "F1 on the test set: the harmonic mean of how many samples of a class are found and how "
+        f"F1 on {seen}: the harmonic mean of how many samples of a class are found and how "
         "many that are said to be of it are. Mean over seeds, from the lowest to the highest. At 0 "
         "the class is never told rightly: to the model it does not exist.",
         tuple(traces),

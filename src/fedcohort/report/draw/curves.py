@@ -64,7 +64,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
     layouts: dict[str, dict[str, Any]] = {
         f"measure={measure.name}": {
             "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
-            "shapes": _goal(goal) if measure is ACCURACY else [],
+            "shapes": _goal(goal) if measure.name == ACCURACY.name else [],
         }
         for measure in measures
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.types import Floats
 from fedcohort.maths.curves import rolling, window
+from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Measure:
         """The words at the beginning of a line; the names of others are left as they are."""
         foreign = self.metric and self.name not in MEASURED_HERE
         return self.words if foreign else self.words[0].upper() + self.words[1:]
+
+    @property
+    def validated(self) -> Measure:
+        """The same where validation data stood in place of the test set.
+
+        >>> ACCURACY.validated.words
+        'validation accuracy'
+        """
+        return replace(self, words=self.words.replace("test", "validation"))
 
     def of(self, trace: Trace) -> Floats:
         """(T,) the values in a run."""
@@ -94,10 +104,14 @@ def measured(comparison: Comparison) -> tuple[Measure, ...]:
     """The measures that any run of a comparison has, the one that decides first.
 
     A metric of unknown meaning never decides: then the training loss does, be there one or not.
+    Where settings were being chosen, none of them is of the test set, and they say so.
     """
     found = [measure for measure in MEASURES if measure.among(comparison.traces)]
     known, others = _metrics(comparison.traces)
-    return tuple([*found, *known] or [TRAIN_LOSS]) + tuple(others)
+    every = tuple([*found, *known] or [TRAIN_LOSS]) + tuple(others)
+    if VALIDATION not in comparison.settings:
+        return every
+    return tuple(measure.validated for measure in every)
 
 
 def _metrics(traces: Sequence[Trace]) -> tuple[list[Measure], list[Measure]]:

@@ -43,7 +43,7 @@ def target_of(comparison: Comparison, target: float | None = None) -> float | No
         if not 0 < target <= 1:
             raise BadParameter("target", "report", "an accuracy in (0, 1]", target)
         return float(target)
-    if measured(comparison)[0] is not ACCURACY:
+    if measured(comparison)[0].name != ACCURACY.name:
         return None
     told = comparison.settings.get("target")
     if isinstance(told, int | float) and 0 < told <= 1:
