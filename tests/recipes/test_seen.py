@@ -16,13 +16,11 @@ from fedcohort.recipes import (
     Claim,
     Curves,
     Recipe,
-    Results,
     Scale,
     difference,
     recipe,
     recipes,
 )
-from fedcohort.recipes._panels import WhereRun
 from fedcohort.simulation.problem import Problem
 
 NAMES = [name for name, each in recipes().items() if each.run is None]
@@ -73,21 +71,9 @@ def test_a_cell_that_nothing_shows_is_found() -> None:
     assert unseen(one, one.claims, one.scales["quick"]) == {"b"}
     assert unseen(one, one.panels, one.scales["quick"]) == {"b"}
     assert not unseen(one, one.panels, one.scales["full"])
-    both = (WhereRun(Curves(cell="b")), Claim("", "", difference("accuracy", *second)))
+    both = (Curves(cell="b"), Claim("", "", difference("accuracy", *second)))
     assert not unseen(one, (*one.panels, both[0]), one.scales["quick"])
     assert not unseen(one, (*one.claims, both[1]), one.scales["quick"])
-
-
-def test_a_panel_of_what_is_not_run_says_so() -> None:
-    from matplotlib.figure import Figure
-
-    one = recipe("hcsfed-fig3")
-    axes = Figure().add_subplot()
-    left_out = next(panel for panel in one.panels if isinstance(panel, WhereRun))
-    left_out.draw(axes, Results(one, one.scales["quick"]))
-    said = " ".join(axes.texts[0].get_text().split())
-    assert said == "Not run at this scale: 'FMNIST, CNN' is run at the scale full"
-    assert left_out.measures == left_out.panel.measures
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from fedcohort import LocalWork, Problem
 from fedcohort import data as data_sets
@@ -39,7 +41,7 @@ from fedcohort.recipes import (
     Tuned,
     difference,
 )
-from fedcohort.reproduction import running
+from fedcohort.reproduction import drawing, running
 from fedcohort.reproduction.tuned import told
 from fedcohort.simulation import comparison
 
@@ -401,6 +403,36 @@ def test_an_undecided_claim_says_so(tmp_path: Path) -> None:
     assert facts["claims"][0]["remedy"] == few
 
 
+def test_a_panel_of_what_is_not_run_says_so_and_so_do_the_curves(tmp_path: Path) -> None:
+    both = (CELL, replace(CELL, name="again"))
+    panels = (
+        Curves(cell="digits"),
+        Curves(cell="again", title="later"),
+        Bars("accuracy", of=[("again", "md")]),
+        Along("accuracy", {"again": 1.0}, "x"),
+    )
+    claim = Claim("?", "?", difference("accuracy", ("digits", "md"), ("digits", "uniform")))
+    scales = {
+        "quick": Scale(seeds=2, rounds=3, only=("digits",)),
+        "full": Scale(seeds=2, rounds=3),
+    }
+    recipe = replace(TINY, cells=both, claims=(claim,), panels=panels, scales=scales)
+    judged = ran(recipe, tmp_path)
+    assert all(place.stat().st_size for place in judged.write(tmp_path))
+    axes = Figure().add_subplot()
+    for panel in panels[1:]:
+        drawing._draw(panel, axes, judged.results)
+        said = " ".join(axes.texts[0].get_text().split())
+        assert said == "Not run at this scale: 'again' is run at the scale full"
+        assert axes.get_title() == panel.title
+    curves = list(csv.reader((tmp_path / "tiny-curves.csv").read_text().splitlines()))
+    assert curves[0] == ["curve", "cell", "arm", "round", "mean", "sd", "note"]
+    assert curves[-1] == ["accuracy", "again", "", "", "", "", said]
+    assert len(curves) == 1 + 2 * 3 + 1
+    full = Judged.of(Run.of(recipe, "full", tmp_path / "full", jobs=1)())
+    assert len(list(full.curves())) == 1 + 2 * 2 * 3
+
+
 @dataclass(frozen=True)
 class Wild(Scheme):
     """Everybody, with weights beyond all numbers on divisions but the first, or everywhere."""
@@ -437,7 +469,9 @@ def test_a_run_that_diverges_decides_nothing_and_ends_nothing(
         Claim("both", "1", Every(CLAIM.judge, Alike("accuracy", "wild", "md", within=1.0))),
     )
     scales = {"quick": Scale(partitions=3, rounds=3, changed="3 rounds instead of 4.")}
-    judged = ran(replace(TINY, cells=(cell,), scales=scales, claims=claims), tmp_path)
+    panels = (*TINY.panels, Curves(arms=("md", "wild")), Bars("best", of=["wild", "md"]))
+    recipe = replace(TINY, cells=(cell,), scales=scales, claims=claims, panels=panels)
+    judged = ran(recipe, tmp_path)
     assert [each.units for each in judged.findings[:1]] == [3]
     assert judged.findings[0].verdict == "reproduced"
     for found in judged.findings[1:]:

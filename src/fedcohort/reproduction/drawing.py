@@ -22,7 +22,7 @@ from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.reproduction.estimate import Estimate
 from fedcohort.reproduction.measures import Measure, curve, word
 from fedcohort.reproduction.recipe import Recipe
-from fedcohort.reproduction.results import COMPUTED, Of, Results
+from fedcohort.reproduction.results import COMPUTED, NoRuns, Of, Results
 
 PRINTED = "printed"
 LINE = "0.35"
@@ -177,7 +177,7 @@ class Along(Panel):
 
     def draw(self, axes: Any, results: Results) -> None:
         there = {cell: x for cell, x in self.x.items() if cell in results.runs}
-        for index, label in enumerate(results.arms(next(iter(there)))):
+        for index, label in enumerate(results.arms(next(iter(there or self.x)))):
             if self.arms is not None and label not in self.arms:
                 continue
             found = [results.values(self.measure, (cell, label)) for cell in there]
@@ -317,7 +317,7 @@ def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
             figure = Figure(figsize=(COLUMN * columns, 2.5 * rows), layout="constrained")
             grid = figure.add_gridspec(rows, columns)
             for spot, panel in zip(spots, recipe.panels, strict=True):
-                panel.draw(figure.add_subplot(grid[spot]), results)
+                _draw(panel, figure.add_subplot(grid[spot]), results)
             _one_legend(figure)
             if words:  # at the right, or below
                 beside = grid[:, -1] if columns > 1 else grid[-1, 0]
@@ -325,6 +325,17 @@ def write_figure(results: Results, folder: Path, name: str) -> list[Path]:
             dated = "CreationDate" if place.suffix == ".pdf" else "Software"
             figure.savefig(place, dpi=200, metadata={dated: None})
     return places
+
+
+def _draw(panel: Panel, axes: Any, results: Results) -> None:
+    """A panel, or in words why there is nothing to draw: hours of runs must not end here."""
+    try:
+        panel.draw(axes, results)
+    except NoRuns as why:
+        axes.clear()
+        axes.axis("off")
+        axes.set_title(panel.title)
+        axes.text(0.5, 0.5, textwrap.fill(why.said, 40), ha="center", fontsize=7)
 
 
 def _say(axes: Any, recipe: Recipe, below: bool) -> None:

@@ -25,7 +25,7 @@ from fedcohort.reproduction.findings import (
 )
 from fedcohort.reproduction.measures import Measure, measure, word
 from fedcohort.reproduction.recipe import Claim
-from fedcohort.reproduction.results import AllDiverged, NotRun, Results
+from fedcohort.reproduction.results import AllDiverged, NoRuns, NotRun, Results
 
 EXIT = {REPRODUCED: 0, PARTLY: 2, NOT: 2, UNDECIDED: 3}
 """What the command ends with."""
@@ -126,15 +126,24 @@ class Judged:
         return {word(which): which for which in ["accuracy", *named]}
 
     def curves(self) -> Iterator[Sequence[Any]]:
-        """The curves that are drawn: mean and standard deviation over runs."""
+        """The curves that are drawn: mean and standard deviation over runs.
+
+        A curve without runs, for its cell is not run at this scale, has a line that says so.
+        """
         shown = [panel for panel in self.results.recipe.panels if isinstance(panel, Curves)]
         if shown:
-            yield ["curve", "cell", "arm", "round", "mean", "sd"]
+            yield ["curve", "cell", "arm", "round", "mean", "sd", "note"]
         for panel in shown:
-            for arm in panel.arms or self.results.arms(panel.cell):
-                x, rows = panel.rows(self.results, arm)
+            which = [panel.of, panel.cell or ""]
+            ran = panel.cell is None or panel.cell in self.results.runs
+            for arm in panel.arms or (self.results.arms(panel.cell) if ran else ("",)):
+                try:
+                    x, rows = panel.rows(self.results, arm)
+                except NoRuns as why:
+                    yield [*which, arm, "", "", "", why.said]
+                    continue
                 for at, column in zip(x, rows.T, strict=True):
-                    yield [panel.of, panel.cell or "", arm, int(at), column.mean(), column.std()]
+                    yield [*which, arm, int(at), column.mean(), column.std(), ""]
 
 
 def _finding(claim: Claim, results: Results) -> Finding:

@@ -23,12 +23,25 @@ COMPUTED = "computed"
 """The measure whose arms are the samples of a computed recipe."""
 
 
-class NotRun(BadInput):
-    """A claim is about a cell that this scale leaves out."""
+class NoRuns(BadInput):
+    """A claim or a panel is about runs that are not there."""
+
+    @property
+    def said(self) -> str:
+        """Why there are none, in words."""
+        return str(self)
 
 
-class AllDiverged(BadInput):
-    """A claim is about an arm of which no run is left."""
+class NotRun(NoRuns):
+    """They are of a cell that this scale leaves out."""
+
+    @property
+    def said(self) -> str:
+        return f"Not run at this scale: {self}"
+
+
+class AllDiverged(NoRuns):
+    """They are of an arm of which no run is left."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +105,8 @@ class Results:
     """The first, counted from that of the recipe."""
 
     def arms(self, cell: str | None = None) -> tuple[str, ...]:
-        """The labels of a cell, in order."""
-        return self._cell(cell)[0].labels
+        """The labels of a cell, in order; an arm may have diverged on some partitions."""
+        return tuple(dict.fromkeys(arm for each in self._cell(cell) for arm in each.labels))
 
     def _cell(self, name: str | None) -> tuple[Comparison, ...]:
         if name is None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from fedcohort.learning import LocalWork, Task
-from fedcohort.recipes._panels import WhereRun
 from fedcohort.recipes.fedsampling import PAPER
 from fedcohort.recipes.fedsampling._runs import (
     CLEAR,
@@ -147,8 +146,7 @@ TABLE_1 = Recipe(
     },
     claims=tuple(claim for text in TEXTS for model in MODELS for claim in _claims(text, model)),
     panels=tuple(
-        WhereRun(_panel(text, model, *shown)) if text == "newsgroups"
-        else _panel(text, model, *shown)
+        _panel(text, model, *shown)
         for text in TEXTS
         for model in MODELS
         for shown in SHOWN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fedcohort.recipes._panels import WhereRun
 from fedcohort.recipes.hcsfed import PAPER
 from fedcohort.recipes.hcsfed._arms import DIVIDED, NOTES, ONE_CLASS, SMALL, cifar, methods
 from fedcohort.reproduction import (
@@ -79,7 +78,7 @@ FIGURE_3 = Recipe(
     panels=(
         Bars(ROUNDS_TO, cell=MLP, xlabel="rounds until 60 % is held", title=MLP),
         Curves("accuracy", cell=MLP, title="test accuracy"),
-        *(WhereRun(Bars(ROUNDS_TO, cell=cell, xlabel="rounds until 60 % is held", title=cell))
+        *(Bars(ROUNDS_TO, cell=cell, xlabel="rounds until 60 % is held", title=cell)
           for cell in NETWORKS),
     ),
     shows="Bars of the rounds to 60 % on MNIST, Fashion-MNIST and CIFAR-10 (alpha = 0.01, 0.001), "

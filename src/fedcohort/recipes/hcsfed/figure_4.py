@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.recipes._panels import WhereRun
 from fedcohort.recipes.hcsfed import PAPER
 from fedcohort.recipes.hcsfed._arms import DIVIDED, NOTES, SMALL, cifar, convex
 from fedcohort.reproduction import (
@@ -101,7 +100,7 @@ FIGURE_4 = Recipe(
     claims=(*_claims(MNIST, "4"), *_claims(CIFAR, "5")),
     panels=(
         *(
-            WhereRun(Bars(which, of=[(cell, each) for each in arms(10)], title=cell, xlabel=label))
+            Bars(which, of=[(cell, each) for each in arms(10)], title=cell, xlabel=label)
             for cell in (MNIST, CIFAR)
             for which, label in (
                 ("best", "best accuracy"),

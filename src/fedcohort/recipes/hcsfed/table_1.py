@@ -5,7 +5,6 @@ Beside it CIFAR-10 with a CNN, rounds to 60 %: of it the paper has Figure 3, for
 
 from __future__ import annotations
 
-from fedcohort.recipes._panels import WhereRun
 from fedcohort.recipes.hcsfed import PAPER
 from fedcohort.recipes.hcsfed._arms import DIVIDED, NOTES, SMALL, cifar, convex, methods
 from fedcohort.reproduction import (
@@ -203,7 +202,7 @@ TABLE_1 = Recipe(
             for data in DATA
         ),
         *(
-            WhereRun(Bars(HARDER, cell=cell, title=cell, xlabel="rounds until 60 % is held"))
+            Bars(HARDER, cell=cell, title=cell, xlabel="rounds until 60 % is held")
             for cell in CIFAR
         ),
     ),
