@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -278,6 +279,33 @@ def test_runs_that_never_got_there_leave_it_open():
     one = Close("rounds-to:target=0.5", "slow", printed=11, within=5)
     found = Every(one, later).judge(wait({"slow": [11, 11, 11], "fast": [2, 3, 2]}))
     assert "never reached by slow;" in found.found
+
+
+def test_a_quantity_of_ones_own_is_open_where_its_runs_prove_nothing() -> None:
+    """What is left of an arm that diverged is what did well."""
+    found = replace(results(a=[0.9, 0.8, 0.85], b=[0.5, 0.6, 0.5]), lost={("cell", "b"): 2})
+    judge = Own("a", lambda r: r.values(level, "a"), above=0.5)
+    assert judge.judge(found).verdict == REPRODUCED
+    gaps = Own("a - b", lambda r: np.subtract(*r.values(level, "a").paired(r.values(level, "b"))),
+               above=0.1)  # fmt: skip
+    assert gaps.judge(found).verdict == UNDECIDED
+    assert gaps.judge(found).remedy == "smaller steps would decide: b diverged in 2 runs"
+    for run in found.runs["cell"][0].of("a"):
+        run.accuracy, run.metrics = np.zeros(10), {}  # type: ignore[misc]
+    late = Own("wait", lambda r: r.values("rounds-to:target=0.5", "a"), above=5.0)
+    assert late.judge(found).verdict == UNDECIDED
+    assert late.judge(found).remedy == "more rounds would decide: a did not get there in 3 runs"
+
+
+def test_units_that_would_decide_a_ratio_are_held_to_both_bounds() -> None:
+    """Between the two a new sample that is below the one must be above the other, too."""
+    x, y = np.array([1.30, 1.00, 1.25, 1.10]), np.ones(4)
+    found = Ratio(level, "a", "b", at_least=1.3, partly=1.1).judge(results(a=x, b=y))
+    assert found.verdict == UNDECIDED
+    parts = [Question.of(Estimate.of(x - c * y), 0.0) for c in (1.3, 1.1)]
+    assert found.needed == needed(*parts) > needed(parts[0])  # type: ignore[operator]
+    same = Contrast(level, {"a": 1, "b": 0}, above=1.3, partly=1.1).judge(results(a=x, b=y))
+    assert found.needed == same.needed
 
 
 def test_arms_that_are_the_same_runs_are_not_compared() -> None:

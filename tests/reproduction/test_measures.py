@@ -64,6 +64,13 @@ def test_every_measure_is_a_number_or_nan(run: Trace) -> None:
     assert measure("class-f1")(run) == pytest.approx(float(run.f1.mean()))
 
 
+def test_of_perplexity_less_is_better(run: Trace) -> None:
+    told = replace(run, metrics={"perplexity": np.array([9.0, 7, 8, 5, 6, 4, 3, 3])})
+    for name, value in (("best", 3), ("first-to:target=5", 4), ("rounds-to:target=5", 6)):
+        which = f"{name}{',' if ':' in name else ':'}of=perplexity"
+        assert measure(which)(told) == value, which
+
+
 def test_when_everybody_was_seen() -> None:
     task, work = Quadratic(np.zeros((6, 1))), LocalWork(steps=1, batch=None)
     assert measure("all-seen")(simulate(task, "full", rounds=2, work=work)) == 1

@@ -20,7 +20,7 @@ from fedcohort.maths.curves import rolling
 from fedcohort.report.draw.paper import COLUMN, DASHES, LOOK
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.reproduction.estimate import Estimate
-from fedcohort.reproduction.measures import Measure, curve, word
+from fedcohort.reproduction.measures import Measure, curve, falls, word
 from fedcohort.reproduction.recipe import Recipe
 from fedcohort.reproduction.results import COMPUTED, NoRuns, Of, Results
 
@@ -106,7 +106,7 @@ class Curves(Panel):
         if len(x) == 0:
             return x, rows
         if self.smooth == "best":
-            better = np.minimum if "loss" in self.of else np.maximum
+            better = np.minimum if falls(self.of) else np.maximum
             return x, better.accumulate(rows, axis=1)
         return x, rolling(rows, int(self.smooth))
 

@@ -188,11 +188,7 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
     positive weight that hides an effect, in one with a negative weight it makes one up; weight 0:
     it may do both. Arms on either side that are the same runs are not two.
     """
-    lost = [
-        f"{name} diverged in {each.lost} run{'s' * (each.lost > 1)}"
-        for name, each in arms.items()
-        if each.lost
-    ]
+    lost = diverged(arms)
     signed = list(zip(arms.items(), weights, strict=True))
     same = [
         f"{one} and {other} are the same runs, bit for bit"
@@ -203,17 +199,35 @@ def reached(found: Finding, arms: Mapping[str, Values], weights: Sequence[float]
         nothing = f"never reached by {' and '.join(arms)}"
         found = replace(found, found=nothing, estimate=None, low=None, high=None)
     if same or lost:
-        return left_open(found, same=", ".join(same), diverged=", ".join(lost))
-    late, unsafe = [], []
+        return left_open(found, same=", ".join(same), diverged=lost)
+    told, unsafe = [], {}
     for (name, values), weight in signed:
         hides, makes_up = found.verdict != REPRODUCED, found.verdict in (REPRODUCED, PARTLY)
         if values.never:
-            late.append(f"never reached by {name} in {values.never} of {values.runs} runs")
+            told.append(f"never reached by {name} in {values.never} of {values.runs} runs")
             if weight == 0 or (hides if weight > 0 else makes_up):
-                unsafe.append(f"{name} did not get there in {values.never} runs")
+                unsafe[name] = values
     if unsafe:
-        return left_open(found, too_short=", ".join(unsafe))
-    return replace(found, found="; ".join([found.found, *late]))
+        return left_open(found, too_short=late(unsafe))
+    return replace(found, found="; ".join([found.found, *told]))
+
+
+def diverged(arms: Mapping[str, Values]) -> str:
+    """Which arms have runs that left the finite numbers, and how many; empty where none has."""
+    return ", ".join(
+        f"{name} diverged in {each.lost} run{'s' * (each.lost > 1)}"
+        for name, each in arms.items()
+        if each.lost
+    )
+
+
+def late(arms: Mapping[str, Values]) -> str:
+    """Which arms did not get to what is waited for, and how often; empty where all did."""
+    return ", ".join(
+        f"{name} did not get there in {each.never} runs"
+        for name, each in arms.items()
+        if each.never
+    )
 
 
 def left_open(found: Finding, **why: str) -> Finding:

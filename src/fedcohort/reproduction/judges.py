@@ -22,14 +22,16 @@ from fedcohort.reproduction.findings import (
     Finding,
     Judge,
     combined,
+    diverged,
     judged_above,
     judged_within,
+    late,
     left_open,
     limits,
     reached,
 )
 from fedcohort.reproduction.measures import Measure, word
-from fedcohort.reproduction.results import Of, Results, Values
+from fedcohort.reproduction.results import Of, Results, Values, Watched
 
 # -- comparisons of arms -------------------------------------------------------------------------
 
@@ -139,10 +141,11 @@ class Ratio(Judge):
         # more / less >= c exactly where more - c less >= 0: Fieller's test, exact at the bound.
         over = judged_above(Estimate.of(x - self.at_least * y, more.unit), 0.0, None, found)
         verdict, questions, missed = over.verdict, over.questions, over.verdict == NOT
-        if missed and self.partly is not None:
+        if self.partly is not None and x.mean() < self.at_least * y.mean():
             some = judged_above(Estimate.of(x - self.partly * y, more.unit), 0.0, None)
-            verdict = {REPRODUCED: PARTLY, NOT: NOT, UNDECIDED: UNDECIDED}[some.verdict]
-            questions += some.questions
+            questions += some.questions  # below the one bound, a new sample is held to the other
+            if missed:
+                verdict = {REPRODUCED: PARTLY, NOT: NOT, UNDECIDED: UNDECIDED}[some.verdict]
         out = Finding(
             verdict,
             found,
@@ -312,7 +315,8 @@ def order(measure: Measure, arms: Sequence[Of], above: float = 0.0) -> Every:
 class Own(Judge):
     """A quantity of one's own: a function of the results that returns samples or an `Estimate`.
 
-    Give ``above``, or ``within`` (of the number ``printed``).
+    Give ``above``, or ``within`` (of the number ``printed``). It is open where an arm whose values
+    the function takes diverged, or never got to what they wait for.
     """
 
     quantity: str
@@ -327,14 +331,19 @@ class Own(Judge):
             raise BadInput(f"'{self.quantity}' needs a bound: give 'above' or 'within'.")
 
     def judge(self, results: Results) -> Finding:
-        found = self.function(results)
+        watched = Watched.of(results)
+        found = self.function(watched)
         if isinstance(found, Values):
             found = Estimate.of(found.numbers, found.unit)
         elif not isinstance(found, Estimate):
             found = Estimate.of(found, "repetition")
         if self.above is not None:
-            return judged_above(found, self.above, self.partly)
-        return judged_within(found, self.within or 0.0, self.printed)
+            finding = judged_above(found, self.above, self.partly)
+        else:
+            finding = judged_within(found, self.within or 0.0, self.printed)
+        seen = {_name(of): values for of, values in watched.seen.items()}
+        why = {"diverged": diverged(seen), "too_short": late(seen)}
+        return left_open(finding, **why) if any(why.values()) else finding
 
     def __str__(self) -> str:
         if self.above is not None:

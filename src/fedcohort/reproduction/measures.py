@@ -39,6 +39,15 @@ def curve(trace: Trace, name: str) -> tuple[Floats, Floats]:
     return (there + 1).astype(np.float64), np.asarray(found, dtype=np.float64)[there]
 
 
+def falls(name: str) -> bool:
+    """Whether less of a curve is better.
+
+    >>> falls("test-loss"), falls("perplexity"), falls("accuracy")
+    (True, True, False)
+    """
+    return "loss" in name or name == "perplexity"
+
+
 def _level(trace: Trace, name: str, last: float = 0.1) -> float:
     """The mean of the last evaluations: so many, or that share of them."""
     seen = _tail(curve(trace, name)[1], last)
@@ -73,8 +82,7 @@ def best(trace: Trace, of: str = "accuracy", round: int | None = None) -> float:
     """The best value so far, at a round or at the end; the lowest of a loss."""
     rounds, seen = curve(trace, of)
     seen = seen if round is None else seen[rounds <= round]
-    lower = "loss" in of or of == "perplexity"
-    return float(seen.min() if lower else seen.max()) if len(seen) else np.nan
+    return float(seen.min() if falls(of) else seen.max()) if len(seen) else np.nan
 
 
 def at(trace: Trace, round: int, of: str = "accuracy") -> float:
@@ -93,7 +101,7 @@ def rounds_to(trace: Trace, target: float, window: int = 1, of: str = "accuracy"
     if len(seen) == 0:
         return np.nan
     smooth = rolling(seen, window)
-    below = np.flatnonzero(smooth > target if "loss" in of else smooth < target)
+    below = np.flatnonzero(smooth > target if falls(of) else smooth < target)
     if len(below) == 0:
         return float(rounds[0])
     return float(rounds[below[-1] + 1]) if below[-1] + 1 < len(rounds) else trace.rounds + 1.0
@@ -104,7 +112,7 @@ def first_to(trace: Trace, target: float, of: str = "accuracy") -> float:
     rounds, seen = curve(trace, of)
     if len(seen) == 0:
         return np.nan
-    reached = rounds[seen <= target] if "loss" in of else rounds[seen >= target]
+    reached = rounds[seen <= target] if falls(of) else rounds[seen >= target]
     return float(reached[0]) if len(reached) else trace.rounds + 1.0
 
 

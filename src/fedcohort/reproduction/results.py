@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -182,6 +182,22 @@ class Results:
     def columns(self) -> Mapping[str, Array]:
         """The columns of a computed recipe: those of its first seed."""
         return next(iter(self.computed.values())).columns if self.computed else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Watched(Results):
+    """The same, noting whose values were taken."""
+
+    seen: dict[Of, Values] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, results: Results) -> Watched:
+        """Of results that are looked at from now on."""
+        return cls(**{each.name: getattr(results, each.name) for each in fields(results)})
+
+    def values(self, which: Measure, of: Of) -> Values:
+        found = self.seen[of] = super().values(which, of)
+        return found
 
 
 def _digest(traces: Mapping[tuple[int, int], Trace]) -> str:
