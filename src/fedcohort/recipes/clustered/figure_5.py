@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,10 @@ def compute(scale: Scale, seed: int) -> Computed:
     for alpha in ALPHAS:
         shares = dirichlet_shares(CLIENTS, CLASSES, alpha, stream(seed, "partition"))
         columns |= {f"alpha {alpha:g}, class {k}": shares[:, k] for k in range(CLASSES)}
-        samples[f"commonest label, alpha {alpha:g}"] = float(shares.max(axis=1).mean())
+        samples[_commonest(alpha)] = float(shares.max(axis=1).mean())
         totals = np.array(PAPER1_SIZES) @ shares
         samples |= {_total(alpha, k): float(total) for k, total in enumerate(totals)}
         samples[_uneven(alpha)] = float(totals.max() / max(totals.min(), 1.0))
-        samples[f"clients with one label, alpha {alpha:g}"] = int((shares.max(axis=1) > ONE).sum())
     return Computed(columns, samples)
 
 
@@ -52,6 +52,29 @@ def _falls(results: Results) -> Any:
     """How much the commonest label loses from one alpha to the next, at least."""
     found = np.array([results.values("computed", _commonest(a)).numbers for a in ALPHAS])
     return (found[:-1] - found[1:]).min(axis=0)
+
+
+SAMPLES: dict[Callable[[float], str], str] = {
+    _commonest: "the mean share of a client's commonest label",
+    _uneven: "the samples of the largest class over those of the smallest",
+}
+"""What samples are, in words."""
+
+
+def _below(sample: Callable[[float], str], alpha: float, bound: float) -> Own:
+    return Own(
+        f"{bound:g} minus {SAMPLES[sample]}, alpha = {alpha:g},",
+        lambda results: bound - results.values("computed", sample(alpha)).numbers,
+        above=0.0,
+    )
+
+
+def _above(sample: Callable[[float], str], alpha: float, bound: float) -> Own:
+    return Own(
+        f"{SAMPLES[sample]}, alpha = {alpha:g},",
+        lambda results: results.values("computed", sample(alpha)),
+        above=bound,
+    )
 
 
 def _draw(alpha: float) -> Drawn:
@@ -90,20 +113,12 @@ FIGURE_5 = Recipe(
         Claim(
             "with alpha = 0.001 a client has nearly one class only",
             "column (a), first row",
-            Own(
-                "the mean share of a client's commonest label, alpha = 0.001,",
-                lambda results: results.values("computed", _commonest(0.001)),
-                above=ONE,
-            ),
+            _above(_commonest, 0.001, ONE),
         ),
         Claim(
             "with alpha = 10 clients have nearly the same shares of all classes",
             "column (a), last row",
-            Own(
-                "0.25 minus the mean share of a client's commonest label, alpha = 10,",
-                lambda results: FLAT - results.values("computed", _commonest(10.0)).numbers,
-                above=0.0,
-            ),
+            _below(_commonest, 10.0, FLAT),
         ),
         Claim(
             "the smaller alpha, the fewer classes a client has",
@@ -113,21 +128,12 @@ FIGURE_5 = Recipe(
         Claim(
             "with alpha = 10 all classes have the same number of samples",
             "column (b), last row; Appendix D.1",
-            Own(
-                f"{SAME:g} minus the samples of the largest class over those of the smallest, "
-                "alpha = 10,",
-                lambda results: SAME - results.values("computed", _uneven(10.0)).numbers,
-                above=0.0,
-            ),
+            _below(_uneven, 10.0, SAME),
         ),
         Claim(
             "with alpha = 0.001 some classes have many more samples than others",
             "column (b), first row; Appendix D.1: much more represented",
-            Own(
-                "the samples of the largest class over those of the smallest, alpha = 0.001,",
-                lambda results: results.values("computed", _uneven(0.001)),
-                above=MUCH,
-            ),
+            _above(_uneven, 0.001, MUCH),
         ),
     ),
     panels=(*(_draw(alpha) for alpha in ALPHAS), Drawn(_totals, "samples of every class")),
