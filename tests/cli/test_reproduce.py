@@ -181,7 +181,7 @@ def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.Monk
     every.pop("bad")
     every.pop("wrong")
     assert said("--all", "--out", tmp_path).exit_code == 0
-    assert said("--all", "--out", tmp_path, "--scale", "full").exit_code == 0  # it has none
+    assert said("--all", "--out", tmp_path, "--scale", "full").exit_code == 3  # it has none
     rows = json.loads(said("--all", "--out", tmp_path, "--json").stdout)
     assert [row["verdict"] for row in rows] == ["reproduced"]
 

@@ -1,3 +1,4 @@
+import tracemalloc
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -70,6 +71,16 @@ def test_the_interval_and_p_of_t_are_those_of_scipy():
     interval = theirs.confidence_interval(0.95)
     assert result.p_t == pytest.approx(theirs.pvalue, abs=1e-12)
     assert (result.low, result.high) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+def test_a_thousand_runs_do_not_fill_the_memory():
+    gaps = np.random.default_rng(0).normal(0.05, 1.0, 1000)
+    tracemalloc.start()
+    p = sign_flip_p(gaps)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1e8  # all patterns at once would be 1.7 GB
+    assert p == pytest.approx(stats.ttest_1samp(gaps, 0.0).pvalue, abs=0.01)
 
 
 def test_many_seeds_are_sampled_and_agree_with_the_exact_count(monkeypatch):

@@ -23,7 +23,7 @@ from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort.reproduction import former
 from fedcohort.reproduction.duration import Duration, duration
-from fedcohort.reproduction.findings import NOT_RUN
+from fedcohort.reproduction.findings import NOT_RUN, UNDECIDED
 from fedcohort.reproduction.judged import found_text, statement
 from fedcohort.reproduction.tuned import told
 from fedcohort.simulation.engine import SEEDS_LIMIT
@@ -227,7 +227,7 @@ def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: boo
         _summary(found)
     verdicts = {facts["verdict"] for facts in found}
     codes = [EXIT[verdict] for verdict in verdicts - {FAILED}]
-    worst = 1 if FAILED in verdicts else 2 if 2 in codes else max(codes, default=0)
+    worst = 1 if FAILED in verdicts else 2 if 2 in codes else max(codes, default=EXIT[UNDECIDED])
     raise typer.Exit(worst)
 
 

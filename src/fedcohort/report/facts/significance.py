@@ -15,7 +15,8 @@ from fedcohort.core.types import Bools, Floats
 
 EXACT_SEEDS = 16
 """Up to this many pairs all 2^s sign patterns are counted; above, a sample of them."""
-SAMPLED = 100_000
+SAMPLED, AT_ONCE = 100_000, 1_000
+"""Patterns of a sample, and of those in memory: a thousand runs have a thousand signs each."""
 LEVEL = 0.05
 
 
@@ -122,8 +123,10 @@ def sign_flip_p(gaps: Floats) -> float:
         flipped = np.abs(_all_signs(s) @ gaps)
         return float(np.mean(flipped >= abs(gaps.sum()) - slack))
     rng = np.random.default_rng(0)  # the same report every time
-    flips = np.where(rng.random((SAMPLED, s)) < 0.5, -1.0, 1.0)
-    hits = np.count_nonzero(np.abs(flips @ gaps) >= abs(gaps.sum()) - slack)
+    hits = 0
+    for _ in range(SAMPLED // AT_ONCE):
+        flips = np.where(rng.random((AT_ONCE, s)) < 0.5, -1.0, 1.0)
+        hits += np.count_nonzero(np.abs(flips @ gaps) >= abs(gaps.sum()) - slack)
     return float((hits + 1) / (SAMPLED + 1))  # the seen pattern counts as one of the sample
 
 
