@@ -1,9 +1,12 @@
 import io
+from types import SimpleNamespace
 
+import pytest
 from rich.console import Console
 
 from fedcohort import report
 from fedcohort.report import facts
+from fedcohort.report.facts.measures import ACCURACY, TRAIN_LOSS
 from fedcohort.report.show import prose
 
 
@@ -45,6 +48,19 @@ def test_enough_seeds_give_a_verdict(make):
     text = told(make(("a", "z"), seeds=8))
     assert "is more than chance" in text
     assert "of 1 others" in text
+
+
+@pytest.mark.parametrize(
+    ("measure", "low", "high", "said"),
+    [
+        (ACCURACY, -0.216, 0.142, "-14.2 to +21.6 points"),  # 3.7 behind the first
+        (ACCURACY, -0.254, -0.075, "7.5 to 25.4 points"),
+        (TRAIN_LOSS, -0.1, 0.5, "-0.1 to +0.5"),
+        (TRAIN_LOSS, 0.1, 0.5, "0.1 to 0.5"),
+    ],
+)
+def test_an_interval_says_by_how_much_the_first_is_ahead(measure, low, high, said):
+    assert prose._interval(measure, SimpleNamespace(low=low, high=high)) == said
 
 
 def test_who_was_left_out(make):

@@ -232,12 +232,11 @@ def lacking(comparison: Comparison) -> str:
 
 
 def _interval(measure: Measure, row: Any) -> str:
-    ends = sorted([abs(row.low), abs(row.high)]) if row.low * row.high > 0 else [row.low, row.high]
-    unit = " points" if measure.percent else ""
-    shown = [
-        measure.gap(end).lstrip("+") if row.low * row.high > 0 else measure.gap(end) for end in ends
-    ]
-    return f"{shown[0]} to {shown[1]}{unit}"
+    """By how much the first scheme is ahead of that of a row, from and to; behind has a minus."""
+    ahead = -1 if measure.higher else 1  # a row has its own level less that of the first
+    low, high = sorted([ahead * row.low, ahead * row.high])
+    shown = [measure.gap(end).lstrip("+" if low > 0 else "") for end in (low, high)]
+    return f"{shown[0]} to {shown[1]}{' points' if measure.percent else ''}"
 
 
 def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Card]:
