@@ -257,7 +257,20 @@ def test_an_interrupted_comparison_says_how_to_go_on(
     interrupt_after(1, monkeypatch)
     code, said = said_by(f"compare md {LITTLE} --out run", monkeypatch, capsys)
     assert code == 130
-    assert f"Go on with: fedcohort compare md {LITTLE} --out run\n" in said
+    assert f"Interrupted. Go on with: fedcohort compare md {LITTLE} --out run\n" in said
+
+
+def test_an_interrupted_extension_says_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said_by(f"compare md uniform {LITTLE} --out run", monkeypatch, capsys)
+    interrupt_after(1, monkeypatch)
+    longer = f"compare md uniform {LITTLE} --rounds 4 --json --out run"
+    code, said = said_by(longer, monkeypatch, capsys)
+    assert code == 130
+    left_out = "Interrupted; 3 runs not yet extended, and left out. Go on with: fedcohort"
+    assert f"{left_out} {longer}\n" in said
 
 
 def test_an_interrupted_recipe_says_so(

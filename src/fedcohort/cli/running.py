@@ -16,10 +16,12 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
+from fedcohort.report.show.format import counted
 from fedcohort.server.aggregators import Aggregator
 from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
+from fedcohort.simulation.comparison import SHORTER
 from fedcohort.simulation.divisions import divisions
 from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.processes import JOBS_LIMIT
@@ -122,7 +124,9 @@ def run(
         print(f"Found in {folder}: {view.found}.", file=sys.stderr)
     if comparison.interrupted:
         again = command if out is not None else f"{command} --out {shlex.quote(str(folder))}"
-        print(f"Interrupted. Go on with: {again}", file=sys.stderr)
+        shorter = comparison.settings.get(SHORTER, 0)
+        left = f"; {counted(shorter, 'run')} not yet extended, and left out" if shorter else ""
+        print(f"Interrupted{left}. Go on with: {again}", file=sys.stderr)
     if comparison.traces:
         _conclude(comparison, folder, target, as_json)
     if comparison.interrupted:
