@@ -297,6 +297,16 @@ def test_a_quantity_of_ones_own_is_open_where_its_runs_prove_nothing() -> None:
     assert late.judge(found).remedy == "more rounds would decide: a did not get there in 3 runs"
 
 
+def test_a_part_without_chance_does_not_hide_what_would_decide_the_others() -> None:
+    rows = {"a": [0.5, 0.9, 0.7], "b": [0.6, 0.7, 0.6]}
+    found = replace(results(**rows), computed={0: Computed(samples={"x": 1.0})})
+    open_ = difference(level, "a", "b")
+    both = Every(Exact("x", 1.0, 0.1), open_).judge(found)
+    assert both.verdict == UNDECIDED
+    assert (both.unit, both.units) == ("seed", 3)
+    assert both.remedy == open_.judge(found).remedy != ""
+
+
 def test_units_that_would_decide_a_ratio_are_held_to_both_bounds() -> None:
     """Between the two a new sample that is below the one must be above the other, too."""
     x, y = np.array([1.30, 1.00, 1.25, 1.10]), np.ones(4)

@@ -222,7 +222,7 @@ class Every(Judge):
             verdict = UNDECIDED
         open_ = [each for each in found if each.verdict == UNDECIDED]
         known = all(each.questions for each in open_)  # a new sample must answer all of them
-        fewest = min(found, key=lambda each: each.units)
+        fewest = min(found, key=lambda each: (not each.unit, each.units))  # exact ones have none
         shown = [text for each in found if (text := each.found)]
         whole = Finding(
             verdict,
