@@ -283,6 +283,17 @@ def test_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [given[2] for given in calls] == [1]  # the seed that cannot be read, again
 
 
+def test_what_is_computed_beside_runs_has_a_table_of_its_own(tmp_path: Path) -> None:
+    both = replace(
+        COMPUTED, cells=(CELL,), scales={"quick": Scale(rounds=1, numbers={"points": 3})}
+    )
+    ran(both, tmp_path).write(tmp_path)
+    lines = (tmp_path / "computed-computed.csv").read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("x,y,name", "2,4,a")
+    assert (tmp_path / "computed.csv").read_text().startswith("cell,arm,partition,seed,")
+    assert not (tmp_path / "computed-curves.csv").exists()
+
+
 def test_other_numbers_are_computed_again(tmp_path: Path) -> None:
     ran(COMPUTED, tmp_path)
     other = replace(COMPUTED, scales={"quick": Scale(numbers={"points": 5})})

@@ -89,7 +89,10 @@ class Judged:
         name = self.results.recipe.name
         facts = kept_date(self.as_dict(), folder / f"{name}.json")
         places = write_figure(self.results, folder, name)
-        for suffix, rows in (("", self.rows()), ("-curves", self.curves())):
+        tables = {"": self.rows(), "-curves": self.curves(), "-computed": self.columns()}
+        if not self.results.runs:
+            tables = {"": self.columns()}
+        for suffix, rows in tables.items():
             table = list(rows)
             if table:
                 places.append(folder / f"{name}{suffix}.csv")
@@ -103,20 +106,22 @@ class Judged:
         return places
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """The table of the CSV: every run with its measures, or the computed columns."""
-        results = self.results
-        if not results.runs:
-            yield list(results.columns)
-            for row in zip(*results.columns.values(), strict=True):
-                yield [value.item() for value in row]
-            return
-        measures = self.measures()
+        """Every run with its measures, for the CSV."""
+        results, measures = self.results, self.measures()
         yield ["cell", "arm", "partition", "seed", *measures]
         built = [measure(each) for each in measures.values()]
         for cell in results.runs:
             for arm in results.arms(cell):
                 for (partition, seed), trace in results.traces((cell, arm)).items():
                     yield [cell, arm, partition, seed, *(how(trace) for how in built)]
+
+    def columns(self) -> Iterator[Sequence[Any]]:
+        """What was computed, with the first seed, for the CSV."""
+        columns = self.results.columns
+        if columns:
+            yield list(columns)
+        for row in zip(*columns.values(), strict=True):
+            yield [value.item() for value in row]
 
     def measures(self) -> dict[str, Measure]:
         """All that claims and panels look at, by word, and the accuracy."""
