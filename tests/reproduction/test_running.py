@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from fedcohort import LocalWork, Problem
+from fedcohort import Comparison, LocalWork, Problem
 from fedcohort import data as data_sets
 from fedcohort.core import Cohort, Scheme
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
@@ -100,6 +100,14 @@ def test_run_written_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if place.suffix != ".json":
             assert place.read_bytes() == content, place
     assert json.loads((tmp_path / "tiny.json").read_text()) == {**facts, "date": "2020-01-01"}
+
+
+def test_who_asks_for_a_report_on_a_recipe_is_shown_where_its_runs_are(tmp_path: Path) -> None:
+    ran(TINY, tmp_path)
+    there = tmp_path / "runs" / "digits"
+    with pytest.raises(BadCheckpoint, match=rf"no settings\.json; .* '{there}' is one\.$"):
+        Comparison.load(tmp_path)
+    assert len(Comparison.load(there).traces) == 4
 
 
 def test_seeds_and_partitions_add_to_what_is_there(

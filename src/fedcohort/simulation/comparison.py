@@ -150,7 +150,9 @@ class Comparison:
         if is_history(place):
             return _carried(place)
         if not (place / SETTINGS).is_file():
-            raise BadCheckpoint(f"'{place}' is not a run folder: it has no {SETTINGS}.")
+            inside = sorted(path.parent for path in place.glob(f"runs/**/{SETTINGS}"))
+            of = f"; of the recipe in it, '{inside[0]}' is one" if inside else ""
+            raise BadCheckpoint(f"'{place}' is not a run folder: it has no {SETTINGS}{of}.")
         settings = read_settings(place)
         order = {label: i for i, label in enumerate(settings["schemes"])}
         paths = sorted(place.glob("*.npz"))

@@ -126,7 +126,7 @@ def sign_flip_p(gaps: Floats) -> float:
     hits = 0
     for _ in range(SAMPLED // AT_ONCE):
         flips = np.where(rng.random((AT_ONCE, s)) < 0.5, -1.0, 1.0)
-        hits += np.count_nonzero(np.abs(flips @ gaps) >= abs(gaps.sum()) - slack)
+        hits += int(np.count_nonzero(np.abs(flips @ gaps) >= abs(gaps.sum()) - slack))
     return float((hits + 1) / (SAMPLED + 1))  # the seen pattern counts as one of the sample
 
 
