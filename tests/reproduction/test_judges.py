@@ -357,6 +357,9 @@ def test_ahead_of_an_arm_that_guesses_is_left_open() -> None:
     assert found.remedy.endswith("is not clearly above 0.8")
     both = Every(ahead, Learned(ahead, "b", above=0.8, measure=level))
     assert "not clearly above" in both.judge(SOME).remedy
+    unmeasured = Learned(ahead, "b", above=0.5, measure=lambda run: np.nan).judge(SOME)
+    assert unmeasured.verdict == UNDECIDED
+    assert "of b, not measured, is not clearly above 0.5" in unmeasured.remedy
     few = results(a=[0.9, 0.9], b=[0.1, 0.1])
     assert "too few seeds" in Learned(ahead, "b", above=0.2, measure=level).judge(few).remedy
     with pytest.raises(BadInput, match="needs the arms"):

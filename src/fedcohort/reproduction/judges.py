@@ -291,7 +291,8 @@ class Learned(Judge):
             values = results.values(self.measure, of)
             reached_level = Estimate.of(values.numbers, values.unit)
             level = results.chance(of) if self.above is None else self.above
-            if reached_level.interval()[0] <= level and reached_level.units >= FEWEST:
+            few = reached_level.units < FEWEST and found.verdict == UNDECIDED  # which says so
+            if not reached_level.interval()[0] > level and not few:  # nor where it is not measured
                 guessing.append(
                     f"{word(self.measure)} of {_name(of)}, {reached_level}, is not clearly above "
                     f"{number(level)}"
