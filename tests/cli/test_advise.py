@@ -335,6 +335,12 @@ def test_class_counts_that_contradict_sizes_are_told(tmp_path):
         (["--constants", "--plot", "c.png"], "leave out --plot or --constants"),
         (["--constants", "--only", "md"], "leave out --only or --constants"),
         (["--constants", "--secure-aggregation"], "leave out --secure-aggregation"),
+        (["--constants", "--delta", "0.01"], "leave out --delta or --constants"),
+        (["--constants", "-T", "7"], "leave out --rounds or --constants"),
+        (["--delta", "1e-05"], "--delta is that of an epsilon: give --noise or --epsilon"),
+        (["--heterogeneity", "1", "--updates", "u.npy"], "leave out --updates or --heterogeneity"),
+        (["--heterogeneity", "2", "--labels", "a*"], "leave out --labels or --heterogeneity"),
+        (["--html", "page.pdf"], "--html must end in .html or .htm. Got page.pdf instead"),
         (["--noise", "1", "--epsilon", "3"], "'epsilon' .* left out where a noise is given"),
     ],
 )

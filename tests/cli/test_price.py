@@ -80,6 +80,61 @@ def test_clients_of_different_sizes_pay_differently(tmp_path):
     assert "of the cheapest" in out
 
 
+TABLE = "hospital,beds,patients\na,9,5\n" + "".join(f"{i},{i % 3},1\n" for i in range(20))
+
+
+def test_one_of_several_columns_has_the_sizes(tmp_path):
+    file, alone = tmp_path / "table.csv", tmp_path / "sizes.csv"
+    file.write_text(TABLE)
+    alone.write_text("5\n" + "1\n" * 20)
+    words = ("poisson", "-m", "4", "-T", "5", "--json", "--sizes")
+    wanted = run(*words, str(alone))
+    for column in ("patients", "3"):
+        assert run(*words, str(file), "--column", column) == wanted
+    with pytest.raises(FedcohortError, match="say which has the sizes, as in --column"):
+        run(*words, str(file))
+
+
+def test_importances_count_without_sizes(tmp_path):
+    file = tmp_path / "importance.csv"
+    file.write_text("5\n" + "1\n" * 20)
+    words = ("poisson", "-m", "4", "-T", "5", "--json")
+    asked = json.loads(run(*words, "-n", "21", "--importance", str(file)))
+    sized = json.loads(run(*words, "--sizes", str(file)))
+    assert asked["epsilon"] == pytest.approx(sized["epsilon"])
+    assert asked["curve"][0][1] < asked["curve"][-1][1]
+
+
+def test_json_has_no_infinity(tmp_path):
+    file = tmp_path / "sizes.csv"
+    file.write_text("5\n" + "1\n" * 20)
+    loud = ("--noise", "0.001", "--json")
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    told = json.loads(run("md", "--sizes", str(file), *loud), parse_constant=refuse)
+    assert told["epsilon"] is None
+    advise = ["advise", str(file), "-m", "4", "--only", "md", *loud]
+    result = CliRunner().invoke(app(), advise, catch_exceptions=False)
+    told = json.loads(result.output, parse_constant=refuse)
+    assert told["rows"][0]["epsilon"] is None
+    assert "worst-off client epsilon without bound" in told["plain"][2]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--noise", "1", "--epsilon", "2"], "leave out --noise or --epsilon"),
+        (["--column", "2"], "leave out --column or -n"),
+        (["--importance", "nowhere.csv"], "--importance must be equal, size or a CSV file"),
+    ],
+)
+def test_nothing_is_ignored(words, says):
+    with pytest.raises(FedcohortError, match=says):
+        run("md", "-n", "5", *words)
+
+
 @pytest.mark.parametrize(
     "words", [["md"], ["md", "-n", "5", "--sizes", "x.csv"], ["md", "-n", "0"]]
 )

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcohort.theory import advise
+from fedcohort.theory import advise, judge
 from fedcohort.theory.plain_words import about_m
 from fedcohort.theory.which_m import SAVES, STEPS
 
@@ -91,3 +91,14 @@ def test_total_bytes_count_what_is_asked_once() -> None:
     row = found.row("target")
     once = 12 * (16 + 3 * 8)  # a question of 16 bytes and three counts of each client
     assert row.bytes_total == pytest.approx(7 * row.bytes_per_round + once)
+
+
+@pytest.mark.parametrize("asked", [{"noise": 1.0}, {"epsilon": 2.0}])
+def test_privacy_is_priced_at_the_m_that_was_asked_about_alone(monkeypatch, asked) -> None:
+    pytest.importorskip("dp_accounting")
+    priced = []
+    real = judge.price
+    monkeypatch.setattr(judge, "price", lambda *words: priced.append(words) or real(*words))
+    found = advise([5, 4, 3, 2, 1], m=2, rounds=3, only=["md"], **asked)
+    assert len(found.which_m.rows) > 1
+    assert len(priced) == 1

@@ -2,7 +2,7 @@
 (function (root) {
   "use strict";
 
-  const UNBIASED = 1e-9, TIE = 1e-9, SAVES = 0.1, RARELY = 0.01;
+  const UNBIASED = 1e-9, TIE = 1e-9, SAVES = 0.1, RARELY = 0.01, CHEAPER = 0.95;
   const PLAINEST = ["full", "uniform", "md"];
   const STEPS = [1, 1.5, 2, 3, 5, 7];
 
@@ -105,21 +105,35 @@
     return `${short(value)} TB`;
   }
 
-  /* What it does, what it costs, what the server learns. */
-  function threeSentences(row, rows, fed, given, words) {
+  const epsilon = (cost) => (Number.isFinite(cost) ? short(cost) : `above ${root.LARGEST}`);
+
+  /* What the noise costs, and who would do it for less; prices are those that are known so far, by name. */
+  function privately(row, able, prices) {
+    if (!prices) return "";
+    const text = "; with this noise the run costs its worst-off client epsilon ";
+    if (!able.every((each) => each.name in prices)) return `${text}…`;
+    const other = able.reduce((least, each) => (prices[each.name] < prices[least.name] ? each : least));
+    const much = prices[other.name] < CHEAPER * prices[row.name];
+    return `${text}${epsilon(prices[row.name])}${much ? ` (${other.name}: ${epsilon(prices[other.name])})` : ""}`;
+  }
+
+  /* What it does, what it costs, what the server learns; with prices, what noise costs. */
+  function threeSentences({ rows, best }, fed, given, words, prices) {
+    if (!best) return [];
+    const row = rows.find((each) => each.name === best), able = rows.filter((each) => eligible(each, given.m));
     const { n } = fed, all = row.distinct >= n * (1 - 1e-9);
     const who = n === 1 ? "the only client" : all && n === 2 ? "both clients" : all ? `all ${whole(n)} clients` : `about ${whole(row.distinct)} of the ${whole(n)} clients`;
-    const others = rows.filter((each) => each !== row && eligible(each, given.m)).length;
-    const best = others > 1 ? `; none of ${others} other schemes that do so leaves less to chance`
+    const others = able.length - 1;
+    const least = others > 1 ? `; none of ${others} other schemes that do so leaves less to chance`
       : others === 1 ? "; the one other scheme that does so leaves no less to chance" : "";
     const rounds = given.rounds === 1 ? "One round means" : `${whole(given.rounds)} rounds mean`;
     const seen = row.neverWorst < RARELY ? "every client is all but certain to take part at least once"
       : `the least likely client has a chance of ${percent(row.neverWorst)} never to take part`;
     const twice = row.twice ? " (a client drawn twice must be sent its weight)" : "";
     return [
-      `Every round it takes ${who}, and over the rounds each counts for exactly its share${best}.`,
+      `Every round it takes ${who}, and over the rounds each counts for exactly its share${least}.`,
       `${rounds} about ${counted(row.distinct * given.rounds, "training")} by clients and ${inBytes(row.bytesTotal)} sent in all, both ways together; ${seen}.`,
-      `${words.learns}; ${words.secure}${twice}.`,
+      `${words[best].learns}; ${words[best].secure}${twice}${privately(row, able, prices)}.`,
     ];
   }
 
@@ -136,14 +150,14 @@
   }
 
   /* Everything at once: { rows, best, plain, aboutM, whichM }; words are those of the library for each scheme. */
-  function advise(fed, given, words) {
+  function advise(fed, given, words, prices) {
     const rows = root.NAMES.map((name) => facts(name, fed, given));
     const rank = (row) => (row.why ? 2 : row.score === null ? 1 : 0);
     rows.sort((a, b) => rank(a) - rank(b) || (a.score || 0) - (b.score || 0) || (a.name < b.name ? -1 : 1));
-    const best = chosen(rows, given.m), found = best && whichM(best.name, fed, given);
-    return { rows, best: best && best.name, whichM: found, aboutM: aboutM(found, given),
-      plain: best ? threeSentences(best, rows, fed, given, words[best.name]) : [] };
+    const found = chosen(rows, given.m), best = found && found.name, which = found && whichM(best, fed, given);
+    return { rows, best, whichM: which, aboutM: aboutM(which, given),
+      plain: threeSentences({ rows, best }, fed, given, words, prices) };
   }
 
-  Object.assign(root, { facts, advise, short, inBytes, whole, counted, percent });
+  Object.assign(root, { facts, advise, threeSentences, epsilon, short, inBytes, whole, counted, percent });
 })(window.Explorer = window.Explorer || {});

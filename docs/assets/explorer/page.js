@@ -65,7 +65,7 @@
     clients = fed.n;
     boxes.forEach((box) => box.show());
     const given = { m: now("m"), rounds: state.rounds, heterogeneity: state.heterogeneity, modelBytes: Math.round(state.megabytes * 1e6) };
-    const advice = root.advise(fed, given, root.WORDS);
+    const advice = root.advise(fed, given, root.WORDS, {});
     const chosen = advice.rows.some((row) => row.name === state.chosen && !row.why) ? state.chosen : advice.best;
     showSizes(fed);
     showAdvice(advice);
@@ -73,7 +73,7 @@
     showPictures(fed, advice, given, chosen);
     showUnseen(fed, advice.rows.find((row) => row.name === chosen), given);
     showCommand();
-    later(advice, given);
+    later(advice, fed, given);
     remember();
   }
 
@@ -158,16 +158,17 @@
 
   /* Epsilon takes a moment: scheme by scheme, when the sliders rest. */
   let turn = 0;
-  function later({ rows }, given) {
-    const mine = ++turn, todo = rows.filter((row) => !row.why), known = new Map();
+  function later(advice, fed, given) {
+    const mine = ++turn, todo = advice.rows.filter((row) => !row.why), known = {};
     const next = () => {
       if (mine !== turn) return;
       const row = todo.shift();
       if (!row) return;
-      const key = row.name === "fedavg" ? "uniform" : row.name; // the same choice, the weights to scale
-      if (!known.has(key)) known.set(key, root.price(row.law, given.rounds, state.noise, DELTA));
+      const alike = { fedavg: "uniform", uniform: "fedavg" }[row.name]; // the same choice, the weights to scale
+      known[row.name] = known[alike] ?? root.price(row.law, given.rounds, state.noise, DELTA).epsilon;
       const cell = document.querySelector(`[data-price="${row.name}"]`);
-      if (cell) cell.textContent = Number.isFinite(known.get(key).epsilon) ? root.short(known.get(key).epsilon) : "above 600";
+      if (cell) cell.textContent = root.epsilon(known[row.name]);
+      showAdvice({ ...advice, plain: root.threeSentences(advice, fed, given, root.WORDS, known) });
       setTimeout(next, 0);
     };
     setTimeout(next, 200);

@@ -177,5 +177,5 @@
     return { epsilon: worst, amplified: worst < most * (1 - 1e-9) };
   }
 
-  Object.assign(root, { price, unamplified });
+  Object.assign(root, { price, unamplified, LARGEST });
 })(window.Explorer = window.Explorer || {});

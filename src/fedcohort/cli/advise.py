@@ -13,16 +13,17 @@ import typer
 
 from fedcohort import theory
 from fedcohort.cli.advice_shown import draw, show, show_constants
-from fedcohort.cli.columns import read_clients
-from fedcohort.cli.places import PICTURES, check_file
+from fedcohort.cli.columns import ColumnOption, read_clients
+from fedcohort.cli.places import PAGES, PICTURES, check_file
 from fedcohort.cli.tables import (
     Sizes,
+    federation_of,
     read_histograms,
-    read_importance,
     read_updates,
 )
+from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput, FedcohortWarning, brief
-from fedcohort.core.federation import Federation, canonical_ids, importance_of
+from fedcohort.core.federation import Federation, canonical_ids
 from fedcohort.core.spec import split
 from fedcohort.core.types import Array, Ints
 from fedcohort.report.show.format import counted
@@ -31,14 +32,12 @@ from fedcohort.selector import Selector
 
 
 def advise(
+    context: typer.Context,
     file: Annotated[
         Path | None, typer.Argument(help="CSV: one column of sizes, id,size, or more columns.")
     ] = None,
     sizes: Annotated[Path | None, typer.Option(help="The same file, as an option.")] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Which column has the sizes, by name or by position from 1."),
-    ] = None,
+    column: ColumnOption = None,
     saved: Annotated[Path | None, typer.Option(help="A saved selector, instead of sizes.")] = None,
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
@@ -90,14 +89,8 @@ def advise(
 ) -> None:
     """Say which scheme to use, before any training, and why."""
     check_file("--plot", plot, PICTURES)
-    check_file("--html", html)
-    if constants:
-        ignored = {
-            "--html": html, "--plot": plot, "--noise": noise, "--epsilon": epsilon,
-            "--model-bytes": model_bytes, "--only": only,
-            "--secure-aggregation": secure_aggregation or None,
-        }  # fmt: skip
-        _refuse([option for option, value in ignored.items() if value is not None])
+    check_file("--html", html, PAGES)
+    _refuse_ignored(typed(context))
     given = _given(_one(file, sizes), saved, column, labels, importance)
     federation, order = given.federation, given.order
     pilot = None if updates is None else read_updates(updates)
@@ -142,10 +135,27 @@ def advise(
             print(f"Wrote {path}: {what}.", file=sys.stderr)
 
 
-def _refuse(ignored: list[str]) -> None:
-    if ignored:
+NOT_WITH_CONSTANTS = (
+    "rounds", "heterogeneity", "model_bytes", "secure_aggregation", "only", "noise", "epsilon",
+    "delta", "plot", "html",
+)  # fmt: skip
+"""Parameters that say nothing of (A, B, w)."""
+
+
+def _refuse_ignored(words: dict[str, str]) -> None:
+    """Refuse an option beside another that leaves it without effect."""
+    idle = [spelt for name, spelt in words.items() if name in NOT_WITH_CONSTANTS]
+    if "constants" in words and idle:
         raise BadInput(
-            f"--constants prints (A, B, w) and nothing else: leave out {ignored[0]} or --constants."
+            f"--constants prints (A, B, w) and nothing else: leave out {idle[0]} or --constants."
+        )
+    if "delta" in words and not {"noise", "epsilon"} & set(words):
+        raise BadInput("--delta is that of an epsilon: give --noise or --epsilon, or leave it out.")
+    measured = [words[name] for name in ("updates", "labels") if name in words]
+    if "heterogeneity" in words and measured:
+        raise BadInput(
+            f"--heterogeneity is for clients of whom only sizes are known: leave out {measured[0]} "
+            "or --heterogeneity."
         )
 
 
@@ -171,8 +181,7 @@ def _given(
     if sizes is not None and saved is None:
         read = read_clients(sizes, column, None if own else labels)
         order = canonical_ids(read.sizes.ids, len(read.sizes.sizes))[1]
-        wanted = importance_of(read_importance(importance, read.sizes.ids), read.sizes.sizes)
-        federation = Federation(wanted, read.sizes.sizes, read.sizes.ids)
+        federation = federation_of(read.sizes, importance)
         counts = read.histograms
         if own:
             counts = read_histograms(Path(labels or ""), read.sizes.ids, len(federation))

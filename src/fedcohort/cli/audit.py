@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedcohort.cli.price import PIPED, _federation
+from fedcohort.cli.columns import ColumnOption, clients_given
+from fedcohort.cli.price import PIPED
 from fedcohort.report.show.table import fit_table
 from fedcohort.schemes import SCHEMES
 
@@ -18,8 +19,9 @@ def audit(
     schemes: Annotated[list[str], typer.Argument(help="Which schemes.")],
     n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
     sizes: Annotated[
-        Path | None, typer.Option(help="CSV: one column of sizes, or id,size.")
+        Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
     ] = None,
+    column: ColumnOption = None,
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
     ] = "size",
@@ -42,7 +44,7 @@ def audit(
     """
     from fedcohort.simulation.audit import audit as attack  # the simulator takes a while
 
-    federation = _federation(n, sizes, importance)
+    federation = clients_given(n, sizes, column, importance)
     found = [
         attack(
             SCHEMES.build(word, otherwise={"m": m}), federation, rounds, noise, delta,

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
+import typer
 
 from fedcohort.cli.headings import is_id_name, is_size_name, unmistakable
 from fedcohort.cli.tables import (
     LARGEST,
     Sizes,
     exists,
+    federation_of,
     is_number,
     read_sizes,
     rows_of,
@@ -23,7 +25,12 @@ from fedcohort.cli.tables import (
     width_of,
 )
 from fedcohort.core.errors import BadInput, brief
+from fedcohort.core.federation import Federation
 from fedcohort.core.types import Array
+
+ColumnOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Which column has the sizes, by name or by position from 1.")
+]
 
 
 class Columns(NamedTuple):
@@ -38,6 +45,21 @@ def read_clients(path: Path, column: str | None = None, labels: str | None = Non
     if column is None and labels is None and width_of(path) <= 2:
         return Columns(read_sizes(path), None)
     return read_columns(path, column, labels)
+
+
+def clients_given(
+    n: int | None, sizes: Path | None, column: str | None, importance: str
+) -> Federation:
+    """So many clients of equal size, or those of a file."""
+    if (n is None) == (sizes is None):
+        raise BadInput("Give -n NUMBER of clients or --sizes FILE.csv, one of them.")
+    if sizes is not None:
+        return federation_of(read_clients(sizes, column).sizes, importance)
+    if column is not None:
+        raise BadInput("--column names a column of --sizes FILE.csv: leave out --column or -n.")
+    if n is None or not 1 <= n <= 10**7:
+        raise BadInput(f"-n must be a whole number in [1, 10000000]; got {n}.")
+    return federation_of(Sizes(np.ones(n, dtype=np.int64), None), importance)
 
 
 def read_columns(path: Path, column: str | None = None, labels: str | None = None) -> Columns:

@@ -20,6 +20,8 @@ def check_places(options: dict[str, Path | None]) -> None:
 
 PICTURES = (".png", ".svg", ".pdf")
 """What a single picture may be written as."""
+PAGES = (".html", ".htm")
+"""What a page may be called, so that a browser opens it."""
 
 
 def check_file(option: str, place: Path | None, endings: Sequence[str] = ()) -> None:
@@ -27,15 +29,15 @@ def check_file(option: str, place: Path | None, endings: Sequence[str] = ()) -> 
     if place is None:
         return
     check_places({option: place})
-    if endings and place.suffix.lower() not in endings:
-        *first, last = endings
-        raise BadInput(
-            f"The option {option} must end in {', '.join(first)} or {last}. Got {place} instead."
-        )
     if place.is_dir():
         raise BadInput(
             f"The option {option} must be a file. Got {place} instead, which is a folder: name a "
             "file in it."
+        )
+    if endings and place.suffix.lower() not in endings:
+        *first, last = endings
+        raise BadInput(
+            f"The option {option} must end in {', '.join(first)} or {last}. Got {place} instead."
         )
     there = next(parent for parent in place.absolute().parents if parent.exists())
     if not there.is_dir():

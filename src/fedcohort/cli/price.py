@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fedcohort import theory
-from fedcohort.cli.tables import read_importance, read_sizes
+from fedcohort.cli.columns import ColumnOption, clients_given
+from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation, importance_of
 from fedcohort.privacy.amplification import ADJACENCIES
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table
@@ -31,11 +31,13 @@ NOT_COVERED = (
 
 
 def price(
+    context: typer.Context,
     schemes: Annotated[list[str] | None, typer.Argument(help="Which schemes; all if none.")] = None,
     n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
     sizes: Annotated[
-        Path | None, typer.Option(help="CSV: one column of sizes, or id,size.")
+        Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
     ] = None,
+    column: ColumnOption = None,
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
     ] = "size",
@@ -56,7 +58,9 @@ def price(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what a scheme costs in privacy when noise is added to the sum of clipped updates."""
-    federation = _federation(n, sizes, importance)
+    if {"noise", "epsilon"} <= set(typed(context)):
+        raise BadInput("--epsilon finds the noise that it takes: leave out --noise or --epsilon.")
+    federation = clients_given(n, sizes, column, importance)
     kinds = ADJACENCIES if adjacency == "both" else (adjacency,)
     words = [word for word in schemes or list(SCHEMES) for _ in kinds]
     found = []
@@ -77,18 +81,6 @@ def price(
         show(found[0], console)
     else:
         show_all(words, found, console)
-
-
-def _federation(n: int | None, sizes: Path | None, importance: str) -> Federation:
-    if (n is None) == (sizes is None):
-        raise BadInput("Give -n NUMBER of clients or --sizes FILE.csv, one of them.")
-    if sizes is not None:
-        read = read_sizes(sizes)
-        wanted = importance_of(read_importance(importance, read.ids), read.sizes)
-        return Federation(wanted, read.sizes, read.ids)
-    if n is None or not 1 <= n <= 10**7:
-        raise BadInput(f"-n must be a whole number in [1, 10000000]; got {n}.")
-    return Federation.from_sizes([1] * n)
 
 
 def show(price: Price, console: Console) -> None:

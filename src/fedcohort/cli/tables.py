@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcohort.cli.headings import is_heading, is_id_name, is_size_name, unmistakable
 from fedcohort.core.errors import BadInput, DataNotFound, brief
+from fedcohort.core.federation import Federation, importance_of
 from fedcohort.core.types import Array, Floats, Ints
 
 LARGEST = 10**15
@@ -91,7 +92,7 @@ def _perhaps_the_other(error: BadInput, cells: list[str], place: int, names: lis
         return error
     name = names[0] if names and names[0] else "1"
     return BadInput(
-        f"{error} If the first column has the sizes, say so to `fedcohort advise`, as in --column "
+        f"{error} If the first column has the sizes, say so, as in --column "
         f"{brief(shlex.quote(name))}, or put it last."
     )
 
@@ -123,6 +124,12 @@ def read_importance(which: str, ids: tuple[str, ...] | None = None) -> str | Flo
     if numbers.shape[1] != 1:
         raise BadInput(f"{which} must have one number per line, or two columns id,importance.")
     return numbers[:, 0]
+
+
+def federation_of(read: Sizes, importance: str) -> Federation:
+    """Clients of these sizes; see `read_importance` for what they count for."""
+    wanted = importance_of(read_importance(importance, read.ids), read.sizes)
+    return Federation(wanted, read.sizes, read.ids)
 
 
 def _by_client(

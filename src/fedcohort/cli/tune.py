@@ -19,6 +19,7 @@ from fedcohort import report
 from fedcohort.cli.compare import compare
 from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import check_options, command_line
+from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.spec import pieces
@@ -162,14 +163,10 @@ def judging(tuning: Tuning, context: typer.Context) -> str:
     """The command that compares what was chosen on the test set."""
     words = ["fedcohort", "compare", *(arm.word for arm in tuning.chosen.values())]
     known = inspect.signature(compare).parameters
-    for option in context.command.params:
-        name = option.name or ""
-        source = context.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if not given or name not in known or name in NOT_THERE:
+    for name, spelt in typed(context).items():
+        if name not in known or name in NOT_THERE:
             continue
         value = context.params[name]
-        spelt = max(option.opts, key=len)
         if value is True:
             words.append(spelt)
         else:

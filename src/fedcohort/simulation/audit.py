@@ -26,6 +26,7 @@ from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.plain_values import for_json
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats, Ints
@@ -69,7 +70,7 @@ class Audit:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**asdict(self), "broken": self.broken}
+        return {**for_json(asdict(self)), "broken": self.broken}
 
 
 @dataclass(frozen=True)

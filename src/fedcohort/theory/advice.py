@@ -12,6 +12,7 @@ from fedcohort.core import notebook
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.plain_values import for_json
 from fedcohort.core.spec import split
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.theory.judge import KNOWN, Judge, SchemeFacts, by_pilot
@@ -64,7 +65,7 @@ class Advice:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**asdict(self), "plain": self.plain}
+        return {**for_json(asdict(self)), "plain": self.plain}
 
     def __repr__(self) -> str:
         use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from fedcohort.theory.recommendation import asks_nothing, eligible, times_as_much
@@ -71,12 +72,16 @@ def _private(advice: Advice, row: SchemeFacts) -> str:
     def cost(each: SchemeFacts) -> float:
         return (each.epsilon if wanted is None else each.deviation) or 0.0
 
-    text = f"; with this noise the run costs its worst-off client epsilon {cost(row):.3g}"
+    text = f"; with this noise the run costs its worst-off client epsilon {_short(cost(row))}"
     if wanted is not None:
-        text = f"; epsilon {wanted:g} takes noise of {cost(row):.3g} clipping norms on the sum"
+        text = f"; epsilon {wanted:g} takes noise of {_short(cost(row))} clipping norms on the sum"
     other = min(able, key=cost)
     much = cost(other) < CHEAPER * cost(row)
-    return f"{text} ({other.name}: {cost(other):.3g})" if much else text
+    return f"{text} ({other.name}: {_short(cost(other))})" if much else text
+
+
+def _short(cost: float) -> str:
+    return f"{cost:.3g}" if isfinite(cost) else "without bound"
 
 
 CHEAPER = 0.95
@@ -176,11 +181,11 @@ def _sent(total: float | None) -> str:
 def in_bytes(value: float) -> str:
     """Bytes in decimal units, three digits.
 
-    >>> in_bytes(12), in_bytes(1_500_000)
-    ('12 B', '1.5 MB')
+    >>> in_bytes(12), in_bytes(1_500_000), in_bytes(999_700_000)
+    ('12 B', '1.5 MB', '1 GB')
     """
     for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
+        if value < 999.5:  # what is more would be rounded to a thousand
             return f"{value:.3g} {unit}"
         value /= 1000
     return f"{value:.3g} TB"

@@ -20,6 +20,7 @@ from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.participation import Participation
+from fedcohort.core.plain_values import for_json
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
@@ -93,10 +94,8 @@ class Price:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            name: None if isinstance(value, float) and math.isinf(value) else value
-            for name, value in asdict(self).items()
-        }
+        told: dict[str, Any] = for_json(asdict(self))
+        return told
 
     def guarantee(self) -> str:
         """What is promised, in one sentence."""
