@@ -58,3 +58,26 @@ def test_pictures_are_the_same_files_each_time(make, tmp_path):
     files = [sorted((tmp_path / name).iterdir()) for name in ("a", "b")]
     assert [p.read_bytes() for p in files[0]] == [p.read_bytes() for p in files[1]]
     assert files[0][0].read_bytes()[:4] == b"%PDF"
+
+
+LONG = ("clustered-similarity", "md", "fedsampling-naive+scaffold", "clustered-similarity+feddyn")
+
+
+def test_long_names_stay_on_the_picture(make, tmp_path, monkeypatch):
+    """Titles and legends neither leave it nor run into each other."""
+    from matplotlib.figure import Figure
+
+    drawn = []
+
+    def measure(figure, path, **_):
+        figure.canvas.draw()
+        titles = [axes.title for axes in figure.axes if axes.get_visible() and axes.get_title()]
+        boxes = [each.get_window_extent() for each in (*titles, *figure.legends)]
+        drawn.extend(path.stem for _ in boxes)
+        for i, box in enumerate(boxes):
+            assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1, path.stem
+            assert not any(box.overlaps(other) for other in boxes[:i]), path.stem
+
+    monkeypatch.setattr(Figure, "savefig", measure)
+    report.write_pictures(make(LONG), tmp_path, formats=("png",))
+    assert {"participation", "lorenz"} <= set(drawn)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from fedcohort.report.draw.styles import LIGHT
 GREY = "#777777"
 IN_A_ROW = 3
 """Small pictures side by side."""
+A_LETTER, LINE = 0.06, 0.12
+"""Inches of a small picture that a letter and a line of its title take."""
 FEW_DECADES = 2
 """A logarithmic axis that spans fewer has labels at 2 and 5 of each power of ten, too."""
 WHOLE = ("Round", "Client", "Class", "Clients", "Rounds taken part in", "Reports")
@@ -55,15 +58,17 @@ def _side_by_side(
     schemes: Sequence[tuple[str, str]],
 ) -> None:
     """A small picture for every scheme, with the names of the axes once."""
-    rows = -(-len(schemes) // IN_A_ROW)
+    rows, columns = -(-len(schemes) // IN_A_ROW), min(IN_A_ROW, len(schemes))
     width, _ = figure.get_size_inches()
-    figure.set_size_inches(width, 0.3 + 0.85 * rows)
-    grid = np.ravel(figure.subplots(rows, min(IN_A_ROW, len(schemes)), squeeze=False))
+    titles = [wrap(name, max(1, int(width / columns / A_LETTER))) for _, name in schemes]
+    further = LINE * (max(map(len, titles)) - 1)
+    figure.set_size_inches(width, 0.3 + (0.85 + further) * rows)
+    grid = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for axes in grid[len(schemes) :]:
         axes.set_visible(False)
-    for axes, (value, name) in zip(grid, schemes, strict=False):
+    for axes, (value, _), title in zip(grid, schemes, titles, strict=False):
         _axes(axes, drawing, {**setting, ONE_OF: value}, names=4)
-        axes.set_title(plain(name), fontsize=7)
+        axes.set_title(plain("\n".join(title)), fontsize=7)
         x, y = axes.get_xlabel(), axes.get_ylabel()
         axes.set(xlabel="", ylabel="")
         for axis in (axes.xaxis, axes.yaxis):

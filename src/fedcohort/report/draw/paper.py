@@ -55,9 +55,13 @@ def legend(figure: Figure) -> None:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     if len(found) > 1:
-        figure.legend(
-            list(found.values()), list(found), loc="outside lower center", ncols=3,
-            handlelength=2.6, columnspacing=1.0,
-        )  # fmt: skip
+        for columns in (3, 2, 1):
+            made = figure.legend(
+                list(found.values()), list(found), loc="outside lower center", ncols=columns,
+                handlelength=2.6, columnspacing=1.0,
+            )  # fmt: skip
+            if columns == 1 or made.get_window_extent().width <= figure.bbox.width:
+                break
+            made.remove()  # long names take more room than there is
         width, height = figure.get_size_inches()
-        figure.set_size_inches(width, height + 0.14 * -(-len(found) // 3))
+        figure.set_size_inches(width, height + 0.14 * -(-len(found) // columns))
