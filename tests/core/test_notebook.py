@@ -218,3 +218,29 @@ def test_a_bar_is_filled_to_its_share(share: float, width: str) -> None:
     assert f'<rect width="{width}.0" height="10" rx="4" fill="#4a7fb5"' in notebook.progress(
         share, "so far"
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "column"), [({"noise": 1.0}, "Epsilon"), ({"epsilon": 2.0}, "Noise")]
+)
+def test_advice_has_a_column_for_what_was_asked_of_privacy(asked, column):
+    pytest.importorskip("dp_accounting")
+    advice = theory.advise([3, 2, 1], m=1, rounds=2, only=["md", "uniform"], **asked)
+    row = advice.row("md")
+    cost = row.epsilon if column == "Epsilon" else row.deviation
+    assert f">{column}</th>" in advice._repr_html_()
+    assert f">{notebook.number(cost)}</td>" in advice._repr_html_()
+    assert "Epsilon" not in theory.advise([3, 2, 1], m=1, only=["md"])._repr_html_()
+
+
+def test_one_of_a_thing_is_called_so():
+    advice = theory.advise([3], m=1, rounds=1, only=["pow-d"])
+    assert "for 1 client, m=1, 1 round: " in repr(advice)
+    assert "0 of 1 scheme compared" in repr(advice)
+    assert " 1 more scheme: .row(name)" in advice._repr_html_()
+
+
+def test_clients_are_named_and_not_counted():
+    html = fedcohort.Federation.from_sizes(range(1, 100_001))._repr_html_()
+    assert ">99999</td>" in html
+    assert ">75,000</td>" in html  # the effective number of clients, without a power of ten

@@ -139,7 +139,7 @@ class Federation:
         p = self.importance
         order = np.argsort(-p, kind="stable")
         rows = [
-            (self.ids[i], "private" if self.sizes is None else int(self.sizes[i]), float(p[i]))
+            (str(self.ids[i]), "private" if self.sizes is None else int(self.sizes[i]), float(p[i]))
             for i in order[: notebook.ROWS].tolist()
         ]
         shown = notebook.bars(p[order], "importance of the clients, the largest first")

@@ -19,6 +19,8 @@ ROWS = 12
 """A table shows at most so many rows; a last one says how many more there are."""
 BARS = 120
 """A picture has at most so many bars; more clients are shown by so many of them."""
+LARGE, HUGE = 1e4, 1e12
+"""Between these a number has no fraction that matters, and no power of ten."""
 _LINE = "stroke:#4a7fb5;stroke-width:1.5;fill:none"
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" role="img" style="vertical-align:middle"'
 
@@ -39,16 +41,18 @@ def plural(count: float, thing: str) -> str:
 
 
 def number(value: Any) -> str:
-    """A number for a table: whole ones with thousands apart, others with four digits.
+    """A number for a table: whole and large ones with thousands apart, others with four digits.
 
-    >>> number(1234567), number(0.123456), number(float("nan"))
-    ('1,234,567', '0.1235', '–')
+    >>> number(1234567), number(0.123456), number(75000.4), number(float("nan"))
+    ('1,234,567', '0.1235', '75,000', '–')
     """
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | np.integer):
         return f"{int(value):,}"
-    return f"{float(value):.4g}" if np.isfinite(value) else "–"
+    if not np.isfinite(value):
+        return "–"
+    return f"{float(value):,.0f}" if LARGE <= abs(value) < HUGE else f"{float(value):.4g}"
 
 
 def table(

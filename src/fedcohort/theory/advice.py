@@ -69,24 +69,41 @@ class Advice:
 
     def __repr__(self) -> str:
         use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"
+        clients = f"{self.n} {notebook.plural(self.n, 'client')}"
+        rounds = f"{self.rounds} {notebook.plural(self.rounds, 'round')}"
+        schemes = f"{len(self.rows)} {notebook.plural(len(self.rows), 'scheme')}"
         return (
-            f"<Advice for {self.n} clients, m={self.m}, {self.rounds} rounds: {use}; "
-            f"{len(self.compared)} of {len(self.rows)} schemes compared>"
+            f"<Advice for {clients}, m={self.m}, {rounds}: {use}; "
+            f"{len(self.compared)} of {schemes} compared>"
         )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the words, then the schemes whose law is known."""
-        heads = ("Scheme", "Score", "Bias", "Clients a round", "Never seen", "Secure aggregation")
-        rows = [
-            (row.name, _or_dash(row.score), 0.0 if row.unbiased else _or_dash(row.bias),
-             _or_dash(row.expected_distinct), _percent(row.never_worst), row.secure_aggregation)
-            for row in self.compared
-        ]  # fmt: skip
+        columns = {
+            "Scheme": [row.name for row in self.compared],
+            "Score": [_or_nan(row.score) for row in self.compared],
+            "Bias": [0.0 if row.unbiased else _or_nan(row.bias) for row in self.compared],
+            "Clients a round": [_or_nan(row.expected_distinct) for row in self.compared],
+            **self._private_column,
+            "Never seen (worst)": [_percent(row.never_worst) for row in self.compared],
+            "Secure aggregation": [row.secure_aggregation for row in self.compared],
+        }
         head, *_ = str(self).splitlines()
-        others = len(self.rows) - len(rows)
-        unknown = f" {others} more schemes: .row(name) says why." if others else ""
-        legend = f"Score: {self.criterion}; the smaller the better.{unknown}"
-        return notebook.table(head, heads, rows, " ".join([*self.reasons, legend]), self.plain)
+        others = len(self.rows) - len(self.compared)
+        more = f" {others} more {notebook.plural(others, 'scheme')}: .row(name) says why."
+        legend = f"Score: {self.criterion}; the smaller the better.{more if others else ''}"
+        rows = zip(*columns.values(), strict=True)
+        note = " ".join([*self.reasons, legend])
+        return notebook.table(head, list(columns), rows, note, self.plain)
+
+    @property
+    def _private_column(self) -> dict[str, list[float]]:
+        """What was asked of privacy, of every scheme whose law is known."""
+        if self.epsilon is not None:
+            return {"Noise": [_or_nan(row.deviation) for row in self.compared]}
+        if self.noise is not None:
+            return {"Epsilon": [_or_nan(row.epsilon) for row in self.compared]}
+        return {}
 
     def __str__(self) -> str:
         head = f"Use {self.recommended}." if self.recommended else "No scheme can be recommended."
@@ -196,8 +213,8 @@ def advise(
     )
 
 
-def _or_dash(value: float | None) -> float | str:
-    return "–" if value is None else value
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value  # which a notebook shows as a dash
 
 
 def _percent(chance: float | None) -> str:
