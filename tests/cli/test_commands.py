@@ -118,6 +118,7 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["new", "md"], "already a scheme named 'md'"),
         (["new", "../x"], "lower-case words"),
         (["new", "class"], "'class' is a keyword of Python"),
+        (["new", "random"], "There is a Python module named 'random'"),
         (["new", "x", "--asks", "update_norm", "--asks", "loss"], "--asks must be given once."),
         (["check", "mdd"], "Did you mean 'md'?"),
     ],

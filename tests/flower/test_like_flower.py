@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter, TooFewClients
+from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, TooFewClients
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
@@ -21,6 +21,7 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedcohort import flower
 from fedcohort.flower.familiar import ELSEWHERE, Familiar
+from fedcohort.schemes import SCHEMES
 from helpers.flower_play import Counting, N, app, play, task
 
 ROOT = Path(__file__).parents[2]
@@ -358,3 +359,79 @@ def test_without_a_line_that_tells_sizes_the_error_says_which() -> None:
 
     with pytest.raises(TooFewClients, match=r"give it to client_app\(size=.*importance='equal'"):
         play(flower.InProcessGrid(clients, N))
+
+
+# -- what one tries first --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"fraction_train": 0.5},
+            r"For 0\.5 of 10 write CohortStrategy\('fedavg:.*m=5', clients=10",
+        ),
+        ({"clients": 5}, "needs a scheme, which says who trains .* CohortStrategy\\('uniform:m=3'"),
+        ({"scheme": "md:m=2", "clients": 5, "limits": 60}, "'limits' parameter of CohortStrategy"),
+    ],
+)
+def test_a_strategy_that_lacks_something_says_what_to_write(options, says) -> None:
+    with pytest.raises(FedcohortError, match=says):
+        flower.CohortStrategy(**options)
+
+
+@pytest.mark.parametrize("arrays", [None, {"a": np.zeros(3)}, [np.zeros(3)]])
+def test_a_model_is_an_array_record(arrays) -> None:
+    strategy = flower.CohortStrategy("md:m=2", clients=N)
+    with pytest.raises(BadParameter, match=r"'initial_arrays' .* Write ArrayRecord\("):
+        strategy.start(Counting(app(), N), arrays, num_rounds=1)
+
+
+@pytest.mark.parametrize("rounds", [-1, 2.5, "3"])
+def test_rounds_are_counted(rounds) -> None:
+    with pytest.raises(BadParameter, match="'num_rounds' parameter of start must be an int"):
+        play(Counting(app(), N), rounds=rounds)
+
+
+def test_no_round_is_the_model_as_it_was() -> None:
+    """As with Flower's own: the model is evaluated, and nobody trains."""
+    strategy = flower.CohortStrategy("md:m=2", clients=N, seed=3)
+    first, seen = flower.first_model(task(), 3), []
+    result = strategy.start(
+        Counting(app(), N), first, num_rounds=0, evaluate_fn=lambda *given: seen.append(given[0])
+    )
+    assert result.arrays == first
+    assert seen == [0]
+
+
+def test_a_second_start_says_that_nothing_is_left_to_do(caplog) -> None:
+    strategy = flower.CohortStrategy("md:m=2", clients=N, seed=3)
+    grid, first = Counting(app(), N), flower.first_model(task(), 3)
+    strategy.start(grid, first, num_rounds=2)
+    assert "nothing to do" not in caplog.text
+    strategy.start(grid, first, num_rounds=2)
+    assert "nothing to do: 2 of 2 rounds are done" in caplog.text
+    assert len(strategy.cohorts) == 2
+
+
+def test_apps_that_are_none_get_a_sentence() -> None:
+    with pytest.raises(BadInput, match=r"'client_fn', which is of Flower's older .* @app\.train"):
+        flower.ClientApp(client_fn=lambda context: None)
+    with pytest.raises(BadParameter, match="'app' parameter of InProcessGrid"):
+        flower.InProcessGrid(None, 3)
+
+
+def test_the_table_of_what_is_learnt_has_every_scheme() -> None:
+    page = (ROOT / "docs" / "flower.md").read_text("utf-8")
+    told = page.partition("## What the server learns, and secure aggregation")[2].partition(
+        "\n## "
+    )[0]
+    words = re.findall(r"`([a-z][a-z*\[\]-]*)`", told)
+    known = {
+        each for word in words for each in (word.replace("[-x]", ""), word.replace("[-x]", "-x"))
+    }
+    lacking = [
+        name for name in SCHEMES
+        if name not in known and not any(name.startswith(w[:-1]) for w in known if w.endswith("*"))
+    ]  # fmt: skip
+    assert lacking == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import re
 import shlex
@@ -49,6 +50,11 @@ def new(
     path = folder / f"{module}.py"
     if path.exists():
         raise BadInput(f"'{path}' exists already; take another name or folder.")
+    if importlib.util.find_spec(module) is not None:
+        raise BadInput(
+            f"There is a Python module named '{module}', which a file of that name could not be "
+            f"told from; take another name, such as my-{name}."
+        )
     text = scheme_file(name, asks[0] if asks else "loss", stateful)
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import FrameType
+from typing import Any
 
+from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Strategy
 
 from fedcohort.core.client import UPDATE
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_real
+from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.core.scheme import Scheme
 from fedcohort.flower.carrier import word_of
+from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance
+from fedcohort.schemes import as_scheme
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.state import Setup
 
@@ -24,6 +29,7 @@ def check(
     importance: Importance,
     identity: str,
     folder: str | os.PathLike[str] | None,
+    limits: Limits | None,
 ) -> None:
     """Refuse values that mean nothing."""
     _require("quorum", is_real(quorum) and 0 <= quorum <= 1, "a number in [0, 1]", quorum)
@@ -35,6 +41,28 @@ def check(
     _require("identity", identity in ("asked", "name"), "'asked' or 'name'", identity)
     paths = isinstance(folder, str | os.PathLike) or folder is None
     _require("folder", paths, "a path or None", folder)
+    waits = limits is None or isinstance(limits, Limits)
+    _require("limits", waits, "fedcohort.flower.Limits(...) or None", limits)
+
+
+def given_scheme(scheme: Scheme[Any] | str | None) -> Scheme[Any]:
+    """The scheme; whoever writes `CohortStrategy` for `FedAvg` and no more is told what it is."""
+    if scheme is None:
+        raise BadInput(
+            "CohortStrategy needs a scheme, which says who trains and how much each counts, as in "
+            "CohortStrategy('uniform:m=3', clients=10)."
+        )
+    return as_scheme(scheme)
+
+
+def check_start(arrays: object, rounds: Any) -> None:
+    """Refuse what no run can begin with."""
+    if not isinstance(arrays, ArrayRecord):
+        remedy = "Write ArrayRecord(model.state_dict()), or first_model(task, seed=0)."
+        got = type(arrays).__name__
+        raise BadParameter("initial_arrays", "start", "an ArrayRecord of flwr.app", got, remedy)
+    if not is_whole(rounds) or rounds < 0:
+        raise BadParameter("num_rounds", "start", "an int of at least 0", rounds)
 
 
 def _require(name: str, fits: bool, must: str, got: object) -> None:

@@ -371,6 +371,11 @@ def client_app(
     """
     if local is not None and facts:
         raise BadInput("client_app takes 'local', or single facts such as size=..., not both.")
+    if "client_fn" in facts:
+        raise BadInput(
+            "client_app has no 'client_fn', which is of Flower's older clients: write functions "
+            "under @app.train() and @app.evaluate(), or client_app(Local) with a class of your own."
+        )
     if local is None:
         for name, fact in facts.items():
             if not (callable(fact) and len(inspect.signature(fact).parameters) == 1):

@@ -102,13 +102,14 @@ def understood(clients: int | None, evaluate: Evaluators, given: Mapping[str, An
     """What is meant by the arguments of FedAvg; what means nothing here gets a sentence."""
     _known(given)
     waits = _same("clients", clients, "min_available_nodes", given.get("min_available_nodes"))
+    fits = waits is None or (is_whole(waits) and waits >= 1)
+    _require("clients", fits, "an int of at least 1", waits)
+    _refuse_training(given, 10 if waits is None else waits)
     if waits is None:
         raise BadInput(
             "CohortStrategy needs 'clients', how many to wait for before the first round, as in "
             "CohortStrategy('uniform:m=3', clients=10)."
         )
-    _require("clients", is_whole(waits) and waits >= 1, "an int of at least 1", waits)
-    _refuse_training(given, waits)
     for name, used in (("arrayrecord_key", ARRAYS), ("configrecord_key", CONFIG)):
         if given.get(name, used) != used:
             raise BadParameter(

@@ -23,6 +23,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
+from fedcohort.core.errors import BadParameter
+
 log = logging.getLogger("flwr.fedcohort")
 RAISED = 2
 """Flower's code for "the ClientApp raised an exception"."""
@@ -63,6 +65,10 @@ class InProcessGrid(Grid):
         raises: bool = False,
         threads: int = 0,
     ) -> None:
+        if not callable(app):
+            raise BadParameter(
+                "app", "InProcessGrid", "a ClientApp, or a function from a number to one", app
+            )
         # The constructor of Message reads the identity of the process.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self.raises = raises

@@ -38,6 +38,15 @@ def begins(
     log.info("\t├── ConfigRecord (evaluate): %s", _config(evaluate))
 
 
+def found(done: int, rounds: int) -> None:
+    """Warn where there is nothing left to do: a second start() goes on with the first."""
+    if done >= rounds > 0:
+        log.warning(
+            "\t└──> nothing to do: %d of %d rounds are done. For more give a larger num_rounds, "
+            "for another run a new CohortStrategy (and folder).", done, rounds,
+        )  # fmt: skip
+
+
 def _config(config: Mapping[str, Any] | None) -> str:
     if not config:
         return "(empty!)"

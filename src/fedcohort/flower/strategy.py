@@ -27,9 +27,8 @@ from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
-from fedcohort.flower import logbook
+from fedcohort.flower import arguments, logbook
 from fedcohort.flower.announcement import announce
-from fedcohort.flower.arguments import asks_of_clients, check, refuse_wrappers, require_per_draw
 from fedcohort.flower.arrivals import Arrivals
 from fedcohort.flower.carrier import FlowerCarrier, word_of
 from fedcohort.flower.checkpoint import Folder
@@ -42,7 +41,6 @@ from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.flower.verdict import Verdict
 from fedcohort.ledger import Ledger
-from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
@@ -145,7 +143,7 @@ class CohortStrategy(Strategy):
 
     def __init__(
         self,
-        scheme: Scheme[Any] | str,
+        scheme: Scheme[Any] | str | None = None,
         *,
         clients: int | None = None,
         seed: int | None = None,
@@ -174,8 +172,8 @@ class CohortStrategy(Strategy):
         optimiser = successor("CohortStrategy", "server", server, "optimiser", optimiser)
         aggregator = successor("CohortStrategy", "estimator", estimator, "aggregator", aggregator)
         meant = understood(clients, evaluate, familiar)
-        check(quorum, largest, largest_size, importance, identity, folder)
-        self.scheme, rule = prepared(as_scheme(scheme), straggler_rule(stragglers))
+        arguments.check(quorum, largest, largest_size, importance, identity, folder, limits)
+        self.scheme, rule = prepared(arguments.given_scheme(scheme), straggler_rule(stragglers))
         self._tells_times = seed is None if timed is None else timed
         self.clients, self.per_draw, self.limits = int(meant.clients), per_draw, limits or Limits()
         self.largest, self._averaging = float(largest), meant.train
@@ -193,7 +191,7 @@ class CohortStrategy(Strategy):
         )
         require(setup, FlowerCarrier)
         if per_draw:
-            require_per_draw(setup)
+            arguments.require_per_draw(setup)
         self.session = Session(
             setup,
             Population(
@@ -202,7 +200,7 @@ class CohortStrategy(Strategy):
                 importance,
                 identity,
                 word_of(setup.algorithm),
-                asks_of_clients(setup),
+                arguments.asks_of_clients(setup),
                 largest_size,
                 refuses_liars=any(isinstance(guard, SizeCap) for guard in setup.guards),
             ),
@@ -276,8 +274,8 @@ class CohortStrategy(Strategy):
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
         """Run until ``num_rounds`` rounds are done, those of an earlier session included."""
-        folder = self.session.folder
-        began = time.perf_counter()
+        arguments.check_start(initial_arrays, num_rounds)
+        folder, began = self.session.folder, time.perf_counter()
         with nullcontext() if folder is None else folder.locked():
             self._timeout, self._rounds = timeout, num_rounds
             self.session.facts = {"rounds": num_rounds, "disclosures": self._learnt()}
@@ -288,6 +286,7 @@ class CohortStrategy(Strategy):
             arrays = result.arrays = self.session.resumed(initial_arrays)
             log.info("")
             done = self.session.state.round if self.session.begun else 0
+            logbook.found(done, num_rounds)
             if evaluate_fn is not None and done == 0:
                 told = evaluate_fn(0, arrays)
                 log.info("Initial global evaluation results: %s", told)
@@ -351,7 +350,7 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Who is there, what the scheme asks, the cohort, its invitations."""
-        refuse_wrappers(self, sys._getframe(1))
+        arguments.refuse_wrappers(self, sys._getframe(1))
         session, self._began = self.session, time.perf_counter()
         session.take(arrays)
         first = not hasattr(session, "grid")

@@ -58,9 +58,11 @@ class Verdict:
 
     def run(self, played: int) -> None:
         """A run of which no round has changed the model did not go well."""
+        if not played:
+            return
         state = self.session.state
         good_before = state.round > played and bool((state.counted >= 0).any())
-        if played and self.failed == played and not good_before:
+        if self.failed == played and not good_before:
             raise TooFewClients(
                 f"All {state.round} rounds failed, and the model is what it was: too few clients "
                 f"answered in {self.void} of {played} (rejected: {self._rejected})."
