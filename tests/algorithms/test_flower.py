@@ -23,6 +23,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from fedcohort import flower
 from fedcohort.flower import wire
 from fedcohort.flower.local import Memory
+from helpers import weighed
 
 FILE = Path(__file__).with_name("control.py")
 N, D, ROUNDS = 8, 3, 6
@@ -96,15 +97,9 @@ def memory(folder: Path, client: int) -> Memory:
 
 def imbalance(strategy: Any, folder: Path, which: Algorithm | None = None) -> float:
     """|c - sum p_i c_i| beside the largest c_i, of what is on the disks of the clients."""
-    state = strategy.session.state
-    own = np.stack(
-        [
-            memory(folder, i).kept(which or Control(), int(state.counted[i]), D)["c_i"]
-            for i in range(N)
-        ]
+    return weighed.imbalance(
+        strategy, "c", weighed.remembered(strategy, folder, which or Control(), "c_i")
     )
-    gap = state.algorithm["c"] - state.federation.importance @ own
-    return float(np.abs(gap).max() / np.abs(own).max())
 
 
 EVERYBODY = {(2, client) for client in range(N)}
@@ -403,21 +398,9 @@ def test_a_folder_of_another_algorithm_is_refused(tmp_path: Path) -> None:
 
 
 def test_payloads_are_booked_as_they_are_sent(tmp_path: Path) -> None:
-    class Weighing(Trouble):
-        down = up = 0
+    class Weighed(weighed.Weighing, Trouble): ...
 
-        def deliver(self, message: Message) -> Message | None:
-            reply = super().deliver(message)
-            if message.metadata.message_type == wire.TRAIN:
-                self.down += numbers(message)
-                self.up += numbers(reply)  # type: ignore[arg-type]
-            return reply
-
-    def numbers(message: Message) -> int:
-        records = message.content.array_records.values()
-        return sum(array.numpy().nbytes for record in records for array in record.values())
-
-    grid = Weighing(app(tmp_path))
+    grid = Weighed(app(tmp_path))
     cost = play(grid).ledger.by_purpose()["training"]
     assert (cost.bytes_down, cost.bytes_up) == (grid.down, grid.up)
     assert grid.down == 3 * 8 * D * cost.messages // 2  # the model, c and the mean

@@ -11,12 +11,11 @@ import pytest
 from fedcohort.algorithms import Payload, Scaffold, algorithm
 from fedcohort.algorithms.base import reported, weighed_by_samples
 from fedcohort.learning import LocalWork
-from fedcohort.privacy import ClientPolicy
 
 pytest.importorskip("flwr")
 from fedcohort import flower
 from fedcohort.flower import wire
-from fedcohort.flower.local import Memory
+from helpers.weighed import Weighing, imbalance, remembered, with_folders
 
 N, D = 6, 5
 WORK = LocalWork(steps=3, lr=0.1, batch=None)
@@ -48,25 +47,8 @@ class Own:
         return {name: here[name] - model[name] for name in model}
 
 
-class Weighing(flower.InProcessGrid):
-    down = up = 0
-
-    def deliver(self, message: Any) -> Any:
-        reply = super().deliver(message)
-        if message.metadata.message_type == wire.TRAIN:
-            self.down += numbers(message)
-            self.up += numbers(reply)
-        return reply
-
-
-def numbers(message: Any) -> int:
-    records = message.content.array_records.values()
-    return sum(array.numpy().nbytes for record in records for array in record.values())
-
-
 def play(folder: Path, dtype: Any, rounds: int, which: str = "scaffold") -> tuple[Any, Weighing]:
-    policy = ClientPolicy(folder=lambda context: folder / str(context.node_config["partition-id"]))
-    grid = Weighing(flower.client_app(Own, policy=policy, simulated=True), N)
+    grid = Weighing(flower.client_app(Own, policy=with_folders(folder), simulated=True), N)
     limits = flower.Limits(population=0.2, poll=0.01)
     strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, limits=limits, algorithm=which)
     first = wire.to_record({"a": np.zeros(2, dtype), "b": np.zeros(D - 2, dtype)})
@@ -74,21 +56,11 @@ def play(folder: Path, dtype: Any, rounds: int, which: str = "scaffold") -> tupl
     return strategy, grid
 
 
-def imbalance(strategy: Any, folder: Path) -> float:
-    """|c - sum p_i c_i| beside the largest c_i."""
-    state, own = strategy.session.state, []
-    for i in range(N):
-        memory = Memory.of(folder / str(i), "fedcohort")
-        own.append(memory.kept(Scaffold(), int(state.counted[i]), D)["c_i"])
-    gap = state.algorithm["c"] - state.federation.importance @ np.stack(own)
-    return float(np.abs(gap).max() / np.abs(own).max())
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_tally_is_the_sum_over_the_clients_after_200_rounds(dtype: Any, tmp_path: Path) -> None:
     strategy, _ = play(tmp_path, dtype, 200)
     assert np.abs(strategy.session.state.algorithm["c"]).max() > 0.01
-    assert imbalance(strategy, tmp_path) <= 1e-13
+    assert imbalance(strategy, "c", remembered(strategy, tmp_path, Scaffold(), "c_i")) <= 1e-13
 
 
 def test_memory_that_is_more_precise_than_what_was_sent_would_be_seen(
@@ -96,7 +68,9 @@ def test_memory_that_is_more_precise_than_what_was_sent_would_be_seen(
 ) -> None:
     monkeypatch.setattr(Scaffold, "payloads", (Payload("c", "tally"),))
     strategy, _ = play(tmp_path, np.float32, 50)
-    assert 1e-10 < imbalance(strategy, tmp_path) < 1e-5
+    assert (
+        1e-10 < imbalance(strategy, "c", remembered(strategy, tmp_path, Scaffold(), "c_i")) < 1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,10 +119,8 @@ def test_vectors_that_leave_the_range_stay_finite(tmp_path: Path) -> None:
 
 def test_layers_are_shared_by_the_names_of_the_arrays(tmp_path: Path) -> None:
     """Also by a server that was started again: which they are is in its folder."""
-    policy = ClientPolicy(
-        folder=lambda context: tmp_path / str(context.node_config["partition-id"])
-    )
-    grid = flower.InProcessGrid(flower.client_app(Own, policy=policy, simulated=True), N)
+    clients = flower.client_app(Own, policy=with_folders(tmp_path), simulated=True)
+    grid = flower.InProcessGrid(clients, N)
     first = wire.to_record({"a": np.zeros(2, np.float32), "b": np.zeros(D - 2, np.float32)})
 
     def models(rounds: int) -> list[dict[str, Any]]:

@@ -14,9 +14,8 @@ from fedcohort import flower
 from fedcohort.algorithms import algorithm
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.flower import wire
-from fedcohort.flower.local import Memory
 from fedcohort.learning import MLP, LocalWork, Quadratic
-from fedcohort.privacy import ClientPolicy
+from helpers.weighed import Weighing, imbalance, remembered, with_folders
 
 ALGORITHMS = ("scaffold:option=1", "scaffold:option=2", "feddyn:alpha=1", "ifca:k=3,shared=1")
 N, D, ROUNDS = 8, 3, 5
@@ -35,9 +34,8 @@ def task() -> Quadratic:
 
 
 def app(folder: Path, local: Any = None) -> Any:
-    policy = ClientPolicy(folder=lambda context: folder / str(context.node_config["partition-id"]))
     local = local or flower.task_client(task(), WORK)
-    return flower.client_app(local, policy=policy, simulated=True)
+    return flower.client_app(local, policy=with_folders(folder), simulated=True)
 
 
 def play(grid: Any, chosen: str = "md:m=4", rounds: int = ROUNDS, **options: Any) -> Any:
@@ -128,30 +126,9 @@ def test_what_the_server_keeps_is_the_sum_of_what_is_on_the_disks_of_clients(
     chosen: str, which: str, sum: str, own: str, tmp_path: Path
 ) -> None:
     strategy = play(Losing(app(tmp_path), N), chosen, algorithm=which, quorum=0.3)
-    state, built = strategy.session.state, algorithm(which)
-    kept = [
-        Memory.of(tmp_path / str(i), "fedcohort").kept(built, int(state.counted[i]), D)[own]
-        for i in range(N)
-    ]
-    gap = state.algorithm[sum] - state.federation.importance @ np.stack(kept)
-    assert np.abs(gap).max() <= 1e-12 * np.abs(kept).max()
+    kept = remembered(strategy, tmp_path, algorithm(which), own)
+    assert imbalance(strategy, sum, kept) <= 1e-12
     assert np.abs(kept).max() > 1e-2
-
-
-class Weighing(flower.InProcessGrid):  # type: ignore[misc,name-defined]
-    down = up = 0
-
-    def deliver(self, message: Any) -> Any:
-        reply = super().deliver(message)
-        if message.metadata.message_type == wire.TRAIN:
-            self.down += numbers(message)
-            self.up += numbers(reply)
-        return reply
-
-
-def numbers(message: Any) -> int:
-    records = message.content.array_records.values()
-    return sum(array.numpy().nbytes for record in records for array in record.values())
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,13 @@ import fedcohort
 from fedcohort.ledger import GREETING, REQUEST_BYTES
 
 pytest.importorskip("flwr")
-from flwr.app import ArrayRecord, Message
+from flwr.app import Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
 from helpers.flower_play import WORK as STEP
 from helpers.flower_play import N, app, play, task
-
-
-def numbers(message: Message) -> int:
-    """The bytes of the arrays of a message, without their headers."""
-    records = [r for r in message.content.values() if isinstance(r, ArrayRecord)]
-    return sum(array.numpy().nbytes for record in records for array in record.values())
+from helpers.weighed import numbers
 
 
 class Weighing(flower.InProcessGrid):
