@@ -161,3 +161,23 @@ def test_other_data_of_the_same_name_are_another_problem(make):
 def test_the_same_folder_twice_is_refused(folder):
     with pytest.raises(BadInput, match="given 2 times"):
         run(folder, folder / ".." / folder.name)
+
+
+@pytest.mark.parametrize(
+    ("option", "place", "says"),
+    [
+        ("--out", "page.pdf", r"--out must end in \.html or \.htm\. Got .*page\.pdf instead"),
+        ("--out", "one", "--out must be a file. Got .* which is a folder"),
+        ("--latex", "one", "--latex must be a file. Got .* which is a folder"),
+        ("--pictures", "note.txt", "--pictures must be a folder. Got .* which is a file"),
+        ("--csv", "note.txt", "--csv must be a folder. Got .* which is a file"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_before_anything_is_written(
+    folder, tmp_path, option, place, says
+):
+    (tmp_path / "note.txt").write_text("mine")
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(BadInput, match=says):
+        run(folder, option, tmp_path / place)
+    assert set(tmp_path.rglob("*")) == before

@@ -45,3 +45,13 @@ def check_file(option: str, place: Path | None, endings: Sequence[str] = ()) -> 
             f"The option {option} must be a file in a folder. Got {place} instead, and {there} is "
             "no folder."
         )
+
+
+def check_folders(options: dict[str, Path | None]) -> None:
+    """Refuse, before anything is computed, a file where a folder is written."""
+    check_places(options)
+    for name, place in options.items():
+        if place is not None and place.exists() and not place.is_dir():
+            raise BadInput(
+                f"The option {name} must be a folder. Got {place} instead, which is a file."
+            )

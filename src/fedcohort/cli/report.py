@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from fedcohort import report as reports
-from fedcohort.cli.places import check_places
+from fedcohort.cli.places import PAGES, check_file, check_folders
 from fedcohort.cli.running import check_options
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf
@@ -57,8 +57,10 @@ def report(
 ) -> None:
     """Write the report of one or more finished comparisons."""
     check_options({"--crossing": (OneOf(tuple(CROSSINGS)), crossing)})
-    check_places({"--out": out, "--pictures": pictures, "--csv": csv, "--tensorboard": tensorboard})
+    check_file("--out", out, PAGES)
+    check_folders({"--pictures": pictures, "--csv": csv, "--tensorboard": tensorboard})
     to_pipe = latex is not None and str(latex) == "-"
+    check_file("--latex", None if to_pipe else latex)
     if as_json and to_pipe:
         raise BadInput("Give --json or --latex -, not both: each is all that is printed.")
     loaded = [Comparison.load(run) for run in runs]
