@@ -38,6 +38,8 @@ def test_table_and_words(sizes):
     for word in ("scheme", "Sigma", "uniform", "md", "Use ", "Corollary 1", "cannot know"):
         assert word in text
     assert "\x1b[" not in text  # plain when piped
+    empty = [line for line in text.splitlines() if not line.strip()]
+    assert empty == [""] * len(empty) != []  # and nothing where there is nothing
 
 
 def test_json_is_the_advice(sizes):

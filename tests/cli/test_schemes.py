@@ -16,7 +16,7 @@ from fedcohort.theory.plain_words import secure
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_one_line_per_scheme_at_any_width(width, monkeypatch):
     out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
-    monkeypatch.setattr(command, "Console", lambda: out)
+    monkeypatch.setattr(command, "wide", lambda: out)
     command.schemes(None, False, False)
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= width

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fedcohort.report.show.format import counted
-from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.theory.advice import Advice
 from fedcohort.theory.catalogue import ConstantsRow
 from fedcohort.theory.judge import KNOWN, SchemeFacts
@@ -22,7 +22,7 @@ from fedcohort.theory.which_m import WhichM
 
 def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = None) -> None:
     """(A, B, w), and who has none."""
-    out, known = _wide(console), [row for row in rows if row.a is not None]
+    out, known = wide(console), [row for row in rows if row.a is not None]
     columns = {
         "scheme": [row.name for row in known],
         "A": [_number(row.a) for row in known],
@@ -32,60 +32,54 @@ def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = Non
         "alike": [_number(row.alike) for row in known],
         "is": [row.how for row in known],
     }
-    _say(out, "Variance of the aggregate <= A sum p^2 |x|^2 / w - B |sum p x|^2, for all x.\n")
+    say(out, "Variance of the aggregate <= A sum p^2 |x|^2 / w - B |sum p x|^2, for all x.\n")
     table, dropped = fit_table(columns, out, ("is", "alike"), left=("w", "is"))
     out.print(table)
     if dropped:
-        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
-    _say(out, "\nUpdates of length 1 vary by at most: unlike if they cancel out, alike if all are")
-    _say(out, "the same. Ordered by unlike; A alone orders nothing, as w differs.")
+        say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+    say(out, "\nUpdates of length 1 vary by at most: unlike if they cancel out, alike if all are")
+    say(out, "the same. Ordered by unlike; A alone orders nothing, as w differs.")
     _say_why(
         [row for row in rows if row.a is None], "\nNo constants, as they have no such law:", out
     )
 
 
-def _wide(console: Console | None) -> Console:
-    """Where a table is printed: a pipe has no width, nothing is left out there."""
-    out = console or Console()
-    return out if out.is_terminal else Console(width=PIPED, file=out.file)
-
-
 def _say_why(rows: Sequence[ConstantsRow | SchemeFacts], head: str, out: Console) -> None:
     """Who is left out and why, those with the same reason on one line."""
     if rows:
-        _say(out, head)
+        say(out, head)
     for note in dict.fromkeys(row.note for row in rows):
         alike = ", ".join(row.name for row in rows if row.note == note)
-        _say(out, f"{alike}: {note}", indent=2)
+        say(out, f"{alike}: {note}", indent=2)
 
 
 def show(advice: Advice, console: Console | None = None) -> None:
     """What to use in plain sentences, how many clients, the table with its legend, the reasons."""
-    out = _wide(console)
+    out = wide(console)
     head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
     out.print(Text(head, "bold"))
     for line in advice.plain:
-        _say(out, line, indent=2)
+        say(out, line, indent=2)
     for number, line in enumerate(about_m(advice)):
-        _say(out, f"\n{line}" if number == 0 else line, indent=2)
+        say(out, f"\n{line}" if number == 0 else line, indent=2)
     if advice.which_m is not None and len(advice.which_m.rows) > 1:
         out.print("")
         out.print(Padding(_which_m(advice.which_m, out), (0, 0, 0, 2), expand=False))
-    _say(out, f"\n{_head(advice)}\n")
+    say(out, f"\n{_head(advice)}\n")
     if advice.compared:
         _show_table(advice, out)
     else:
-        _say(out, "There is nothing to compare: none of these schemes has a known law here.")
+        say(out, "There is nothing to compare: none of these schemes has a known law here.")
     estimated = [row for row in advice.rows if row.status == "approximate"]
     _say_why(estimated, "\nEstimated, because no formula gives it:", out)
     rest = [row for row in advice.rows if row.status not in KNOWN]
     _say_why(rest, "\nNot computed (what each needs: --json):", out)
-    _say(out, "\nWhy, in detail:")
+    say(out, "\nWhy, in detail:")
     for line in advice.reasons:
-        _say(out, line, indent=2)
-    _say(out, "\nWhat this cannot know:")
+        say(out, line, indent=2)
+    say(out, "\nWhat this cannot know:")
     for line in advice.cannot_know:
-        _say(out, line, indent=2)
+        say(out, line, indent=2)
 
 
 def _show_table(advice: Advice, out: Console) -> None:
@@ -94,11 +88,11 @@ def _show_table(advice: Advice, out: Console) -> None:
     table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
     out.print(table)
     if dropped:
-        _say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+        say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
     out.print("")
     for heading in columns:
         if heading not in dropped and (means := _meaning(heading, advice)):
-            _say(out, f"{heading}: {means}", indent=2)
+            say(out, f"{heading}: {means}", indent=2)
 
 
 def _which_m(found: WhichM, out: Console) -> Any:
@@ -145,10 +139,6 @@ LEGEND = {
 """The legend of the table."""
 
 
-def _say(out: Console, words: str, indent: int = 0) -> None:
-    out.print(Padding(Text(words), (0, 0, 0, indent), expand=False))
-
-
 def _head(advice: Advice) -> str:
     without = ""
     if advice.left_out:
@@ -161,7 +151,6 @@ def _head(advice: Advice) -> str:
     )
 
 
-PIPED = 1_000
 WORDY = ("secure agg.", "asks", "discloses")
 FIRST_TO_GO = (
     "discloses", "asks", "bytes/round", "secure agg.", "bytes,", "gamma", "Var sum", "never",

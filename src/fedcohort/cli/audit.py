@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fedcohort.cli.columns import ColumnOption, clients_given
-from fedcohort.cli.price import PIPED
-from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.table import fit_table, wide
 from fedcohort.schemes import SCHEMES
 
 
@@ -55,8 +53,7 @@ def audit(
     if as_json:
         print(json.dumps([each.as_dict() for each in found], indent=2))
     else:
-        console = Console()
-        console = console if console.is_terminal else Console(width=PIPED)
+        console = wide()
         columns = {
             "scheme": list(schemes),
             "epsilon is at least": [f"{each.lower:.3f}" for each in found],

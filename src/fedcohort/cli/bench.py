@@ -29,7 +29,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness import ScriptedClient
-from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.table import fit_table, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
 from fedcohort.simulation.engine import ROUND_LIMIT
@@ -153,9 +153,7 @@ def _timed(scheme: Scheme[Any], script: Script, rounds: int) -> dict[str, float]
 
 def _print(rows: list[dict[str, Any]], clients: int, m: int, out: Console | None = None) -> None:
     """The table; why a scheme has no times stands below it, where there is room."""
-    console = out or Console()
-    if not console.is_terminal:
-        console = Console(width=PIPED, file=console.file)  # a pipe has no width
+    console = wide(out)
     columns = {
         "scheme": [row["scheme"] for row in rows],
         **{name: [_milliseconds(row[name]) for row in rows] for name in TIMES},
@@ -171,7 +169,6 @@ def _print(rows: list[dict[str, Any]], clients: int, m: int, out: Console | None
             console.print(Text(f"{row['scheme']}: {row['note']}"))
 
 
-PIPED = 1_000
 FIRST_TO_GO = ("learning", "first choice", "start", "a choice", "times")
 """Columns in the order in which a narrow window loses them."""
 

@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from fedcohort import theory
 from fedcohort.cli.columns import ColumnOption, clients_given
@@ -18,11 +16,10 @@ from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput
 from fedcohort.privacy.amplification import ADJACENCIES
 from fedcohort.report.show.format import counted
-from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.theory import Price
 
-PIPED = 1_000
 NOT_COVERED = (
     "Not covered: sizes and how many clients there are (public, as is the law); whoever sees "
     "single updates (the server, without secure aggregation); what a scheme asks. The seed is a "
@@ -71,9 +68,7 @@ def price(
         if epsilon is not None:
             used = theory.noise_for(scheme, federation, rounds, epsilon, delta, **how)
         found.append(theory.price(scheme, federation, rounds, used, delta, **how))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width: nothing is left out
-        console = Console(width=PIPED)
+    console = wide()
     if as_json:
         told = [{**each.as_dict(), "guarantee": each.guarantee()} for each in found]
         print(json.dumps(told if len(told) != 1 else told[0], indent=2))
@@ -85,8 +80,8 @@ def price(
 
 def show(price: Price, console: Console) -> None:
     """One scheme: every number with its meaning."""
-    say = partial(_say, console)
-    say(f"{price.scheme}: {_setting(price)}\n", "bold")
+    tell = partial(say, console)
+    tell(f"{price.scheme}: {_setting(price)}\n", "bold")
     lines = [("epsilon", f"{price.epsilon:.4g}")]
     if price.curve:
         lines[0] = ("epsilon of the worst-off client", f"{price.epsilon:.4g}")
@@ -99,24 +94,24 @@ def show(price: Price, console: Console) -> None:
     lines.append(("of a client in every round", f"{price.unamplified:.4g}"))
     widest = max(len(name) for name, _ in lines)
     for name, value in lines:
-        say(f"{name:{widest}}  {value:>8}", indent=2)
+        tell(f"{name:{widest}}  {value:>8}", indent=2)
     if price.deviation is not None and price.largest_weight is not None:
-        say(
+        tell(
             f"\nNoise {price.noise:.4g} is a standard deviation of {price.deviation:.4g} clipping "
             f"norms on the sum: one draw weighs at most {price.largest_weight:.4g}"
             + (", and a client may send the opposite." if _twice(price) else ".")
         )
-    say(f"Law: {price.how}.")
-    say(f"\n{price.guarantee()}")
-    say(NOT_COVERED)
+    tell(f"Law: {price.how}.")
+    tell(f"\n{price.guarantee()}")
+    tell(NOT_COVERED)
 
 
 def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     """A table, the cheapest first; schemes as they were typed."""
-    say = partial(_say, console)
+    tell = partial(say, console)
     same = len({price.noise for price in prices}) == 1
     alike = len({price.adjacency for price in prices}) == 1
-    say(f"{_setting(prices[0], same, alike)}\n")
+    tell(f"{_setting(prices[0], same, alike)}\n")
     order = sorted(
         range(len(prices)),
         key=lambda i: (not prices[i].covered, prices[i].epsilon, prices[i].noise),
@@ -137,10 +132,10 @@ def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     table, dropped = fit_table(columns, console, ("law", "deviation", "median"), left=("law",))
     console.print(table)
     if dropped:
-        say(f"In a wider window, or with --json: {', '.join(dropped)}.")
+        tell(f"In a wider window, or with --json: {', '.join(dropped)}.")
     if not all(price.covered for price in rows):
-        say("* of the sums alone: the choice looks at data, which is not covered.")
-    say(f"\n{NOT_COVERED}")
+        tell("* of the sums alone: the choice looks at data, which is not covered.")
+    tell(f"\n{NOT_COVERED}")
 
 
 def _setting(price: Price, noise: bool = True, alike: bool = True) -> str:
@@ -154,7 +149,3 @@ def _setting(price: Price, noise: bool = True, alike: bool = True) -> str:
 
 def _twice(price: Price) -> bool:
     return price.adjacency == "replace-one"
-
-
-def _say(console: Console, words: str, style: str = "", indent: int = 0) -> None:
-    console.print(Padding(Text(words, style), (0, 0, 0, indent), expand=False))

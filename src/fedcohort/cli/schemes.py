@@ -22,6 +22,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import constraints
 from fedcohort.core.registry import Kind
 from fedcohort.core.scheme import Claim, Scheme
+from fedcohort.report.show.table import wide
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server import dropout_rule
 from fedcohort.server.aggregators import Gaussian
@@ -30,8 +31,6 @@ from fedcohort.server.state import Setup
 from fedcohort.theory.judge import SchemeFacts, secure_of, sorted_signals
 from fedcohort.theory.plain_words import secure
 from fedcohort.theory.price import law, price
-
-PIPED = 1_000
 
 
 def schemes(
@@ -78,7 +77,7 @@ def schemes(
             print(f"{row['name']}: {row['paper']}")
     else:
         for row in rows:
-            _print_one(row, _console())
+            _print_one(row, wide())
 
 
 def _filtered(
@@ -202,14 +201,9 @@ def _privacy(cls: type[Scheme[Any]], behind: tuple[Guard, ...] = ()) -> str:
         return "see `fedcohort price`"
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPED)  # a pipe has no width
-
-
 def _print_all(behind: tuple[Guard, ...], wanted: list[str] | None = None) -> None:
     """A line each, from the source: a list need not wait for what schemes compute with."""
-    console, listed = _console(), SCHEMES.listed()
+    console, listed = wide(), SCHEMES.listed()
     listed = {name: part for name, part in listed.items() if wanted is None or name in wanted}
     widest = max(map(len, listed))
     given_up = any(Claim.UNBIASED in guard.withdraws for guard in behind)

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from fedcohort import report
@@ -23,8 +22,7 @@ from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.spec import pieces
-from fedcohort.report.show.table import fit_table
-from fedcohort.report.show.terminal import PIPED
+from fedcohort.report.show.table import fit_table, wide
 from fedcohort.simulation.trials import BY, Tuning
 from fedcohort.simulation.tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
 
@@ -177,9 +175,7 @@ def judging(tuning: Tuning, context: typer.Context) -> str:
 
 def show(tuning: Tuning) -> None:
     """The configurations, the best first, and what to know of the choice."""
-    out = Console()
-    if not out.is_terminal:
-        out = Console(width=PIPED)  # a pipe has no width; nothing must be cut
+    out = wide()
     rows = tuning.table().groupby("scheme", sort=False).head(SHOWN)
     percent = tuning.by != "loss"
 

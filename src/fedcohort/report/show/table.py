@@ -7,11 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 BETWEEN = 2
 """Spaces between two columns."""
+PIPED = 1_000
+"""Columns where nobody looks."""
+
+
+def wide(console: Console | None = None) -> Console:
+    """Where a table is printed: a pipe has no width, nothing is left out there."""
+    out = console or Console()
+    return out if out.is_terminal else Console(width=PIPED, file=out.file)
+
+
+def say(console: Console, words: str, style: str = "", indent: int = 0) -> None:
+    """Print text that is folded within its margin; empty lines around it stay empty."""
+    inside = words.strip("\n")
+    before, _, after = words.partition(inside)
+    console.print(before, end="")
+    console.print(Padding(Text(inside, style), (0, 0, 0, indent), expand=False))
+    console.print(after, end="")
 
 
 def fit_table(

@@ -28,12 +28,11 @@ from fedcohort.report.show.prose import (
     unlike,
     validated,
 )
-from fedcohort.report.show.table import fit_table
+from fedcohort.report.show.table import fit_table, wide
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
-PIPED = 1_000
 MORE = {
     "Clients' own tests": MEASURED_HERE["client_accuracy"],
     "Worst tenth": MEASURED_HERE["client_worst_tenth"],
@@ -54,9 +53,7 @@ def print_summary(
     comparison: Comparison, target: float | None = None, console: Console | None = None
 ) -> None:
     """Print one line per scheme, the best first; a table for every problem."""
-    out = console or Console()
-    if console is None and not out.is_terminal:
-        out = Console(width=PIPED)  # a pipe has no width; nothing must be cut
+    out = console or wide()
     if apart(comparison):
         _say(out, apart(comparison))
     left_out: dict[str, None] = {}
