@@ -158,6 +158,10 @@ def test_numbers_that_make_no_difference(tmp_path: Path, monkeypatch: pytest.Mon
     assert "x: --seeds 4 makes no difference, left out." in found.output
     facts = json.loads((tmp_path / "x-quick" / "x.json").read_text())
     assert (facts["seeds"], facts["partitions"]) == (1, 1)
+    assert "--ray" not in found.output
+    found = said("--all", "--ray", "local", "--out", tmp_path)
+    assert found.exit_code == 0
+    assert "it computes here, in this process: --ray makes no difference" in found.output
 
 
 def test_the_list_says_how_much_a_scale_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,8 @@ class Run:
     def __call__(self) -> Results:
         """All runs and numbers, computed or found in the folder."""
         cells = self.recipe.cells_at(self.scale)
+        if self.ray is not None and not cells:
+            self.tell("it computes here, in this process: --ray makes no difference")
         chosen: dict[str, Choice] = {}
         lost: Diverging = {}
         runs: dict[str, tuple[Comparison, ...]] = {}
