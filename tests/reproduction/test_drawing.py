@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedcohort.recipes import recipe
 from fedcohort.report.draw.paper import COLUMN
+from fedcohort.reproduction import Curves, Results, Scale
 from fedcohort.reproduction.drawing import PRINTED, _one_legend, _say
 
 
@@ -43,6 +46,29 @@ def test_a_look_never_has_two_names() -> None:
     figure = drawn(["md", "uniform"], ["theory"])
     assert figure.legends == []
     assert [words(axes.get_legend()) for axes in figure.axes] == [["md", "uniform"], ["theory"]]
+
+
+def cell_of(*labels: str) -> Any:
+    seen = np.array([0.1, 0.2])
+    run = SimpleNamespace(seed=0, partition=0, rounds=2, accuracy=seen, metrics={})
+    return (SimpleNamespace(labels=labels, of=lambda label: (run,)),)
+
+
+def test_an_arm_looks_the_same_in_cells_that_have_others_before_it() -> None:
+    recipe_: Any = SimpleNamespace(name="fake", cells=())
+    runs = {"one": cell_of("md", "levels", "uniform"), "two": cell_of("md", "uniform")}
+    figure = Figure()
+    for axes, cell in zip(figure.subplots(1, 2), runs, strict=True):
+        Curves("accuracy", cell=cell).draw(axes, Results(recipe_, Scale(), runs=runs))
+    _one_legend(figure)
+    assert len(figure.legends) == 1
+    one, two = (
+        {line.get_label(): (line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
+        for axes in figure.axes
+    )
+    assert list(two) == ["md", "uniform"]
+    assert two == {label: one[label] for label in two}
+    assert len({*one.values()}) == 3
 
 
 def test_many_long_names_are_not_cut_off() -> None:

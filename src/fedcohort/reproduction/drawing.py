@@ -80,7 +80,7 @@ class Curves(Panel):
     log: bool = False
 
     def draw(self, axes: Any, results: Results) -> None:
-        for index, label in enumerate(results.arms(self.cell)):
+        for index, label in looks(results, self.cell):
             if self.arms is not None and label not in self.arms:
                 continue
             x, rows = self.rows(results, label)
@@ -177,7 +177,7 @@ class Along(Panel):
 
     def draw(self, axes: Any, results: Results) -> None:
         there = {cell: x for cell, x in self.x.items() if cell in results.runs}
-        for index, label in enumerate(results.arms(next(iter(there or self.x)))):
+        for index, label in looks(results, next(iter(there or self.x))):
             if self.arms is not None and label not in self.arms:
                 continue
             found = [results.values(self.measure, (cell, label)) for cell in there]
@@ -233,6 +233,12 @@ class Drawn(Panel):
         self.function(axes, results)
         if self.title:
             axes.set_title(self.title)
+
+
+def looks(results: Results, cell: str | None) -> list[tuple[int, str]]:
+    """The arms of a cell, each with its number among those of all cells: its look everywhere."""
+    every = list(dict.fromkeys(arm for each in results.runs for arm in results.arms(each)))
+    return [(every.index(arm), arm) for arm in results.arms(cell)]
 
 
 def colour_of(index: int) -> str:
