@@ -196,3 +196,20 @@ def test_a_scheme_typed_at_a_prompt_can_be_checked() -> None:
     assert result.passed
     assert not result.applies
     assert "top of a file" in result.detail
+
+
+def test_who_asks_nobody_is_not_said_to_ask() -> None:
+    @dataclass(frozen=True)
+    class First(Scheme[NoState]):
+        """Names its cohort and declares no law."""
+
+        name: ClassVar[str] = "first"
+        paper: ClassVar[Citation] = PAPER
+
+        def select(
+            self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+        ) -> Cohort:
+            return Cohort.equal(federation.present[:1])
+
+    assert "it declares no law" in run_check("moments", First).detail
+    assert "only after asking" in run_check("moments", "pow-d").detail

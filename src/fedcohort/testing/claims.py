@@ -237,7 +237,8 @@ def check_moments(
     for round, state in trial.states():
         design = trial.design(state, round)
         if design is None:
-            raise NotApplicable("the law is known only after asking")
+            asks = "the law is known only after asking"
+            raise NotApplicable(asks if scheme.asks else "it declares no law beforehand")
         try:
             check_design(design)
         except CheckFailed as error:
