@@ -140,6 +140,15 @@ def test_a_narrow_window_loses_columns_but_folds_no_number(width):
     assert any("with --json" in line for line in lines)
 
 
+def test_the_legend_of_bytes_needs_no_column_that_a_narrow_window_lost():
+    advice = theory.advise([100 + 37 * i for i in range(60)], m=10, model_bytes=1000)
+    out = Console(file=io.StringIO(), force_terminal=True, width=110, color_system=None)
+    show(advice, out)
+    shown = out.file.getvalue()
+    assert "--json: bytes/round" in shown
+    assert "bytes, 100 rounds: sent in all rounds, both ways" in shown
+
+
 def test_the_picture_labels_the_values_of_m_only(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from fedcohort import Federation, scheme, theory
 from fedcohort.cli import app
+from fedcohort.cli.price import show_all
 from fedcohort.core.errors import FedcohortError
 
 pytest.importorskip("dp_accounting")
@@ -40,6 +44,18 @@ def test_several_schemes_are_a_table_with_the_cheapest_first():
     rows = [line.split()[0] for line in lines if line.startswith(("pow-d", "md", "binomial"))]
     assert rows == ["binomial", "md", "pow-d"]
     assert any("of the sums alone" in line for line in lines)
+
+
+def test_where_the_laws_have_no_room_beside_the_numbers_they_stand_below():
+    words, federation = ["md", "poisson", "binomial"], Federation.from_sizes([1] * 20)
+    prices = [theory.price(scheme(word, m=2), federation, 5, 1.0, 1e-5) for word in words]
+    out = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    show_all(words, prices, out)
+    shown = " ".join(out.file.getvalue().split())
+    assert f"binomial: {prices[2].how}" in shown or f"poisson, binomial: {prices[2].how}" in shown
+    assert shown.count(prices[2].how) == 1  # that of poisson, too
+    assert f"md: {prices[0].how}" in shown
+    assert "--json: law" not in shown
 
 
 def test_a_wanted_epsilon_gives_the_noise():

@@ -131,7 +131,7 @@ LEGEND = {
     "noise": "its deviation on the sum, in clipping norms, for the wanted epsilon; less is better",
     "never seen (worst)": "chance never to take part, of the average and of the worst-off client",
     "bytes/round": "sent in a round, both ways: questions, models, updates",
-    "bytes": "the same in all rounds, with what is asked once before the first",
+    "bytes": "sent in all rounds, both ways, with what is asked once before the first",
     "secure agg.": "yes: the server sees sums only; partly: answers stay visible; no: not usable",
     "asks": "what clients are asked beyond training",
     "discloses": "what the server learns of single clients",

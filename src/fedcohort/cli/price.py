@@ -131,11 +131,21 @@ def show_all(words: list[str], prices: list[Price], console: Console) -> None:
     }
     table, dropped = fit_table(columns, console, ("law", "deviation", "median"), left=("law",))
     console.print(table)
+    if "law" in dropped:  # what the numbers follow from: below the table there is room for it
+        dropped.remove("law")
+        for law, names in _by_law(columns["scheme"], columns["law"]).items():
+            tell(f"{', '.join(names)}: {law}", indent=2)
     if dropped:
         tell(f"In a wider window, or with --json: {', '.join(dropped)}.")
     if not all(price.covered for price in rows):
         tell("* of the sums alone: the choice looks at data, which is not covered.")
     tell(f"\n{NOT_COVERED}")
+
+
+def _by_law(schemes: list[str], laws: list[str]) -> dict[str, list[str]]:
+    """The schemes of every law, each once, in the order of the table."""
+    pairs = dict.fromkeys(zip(schemes, laws, strict=True))
+    return {law: [name for name, its_law in pairs if its_law == law] for law in laws}
 
 
 def _setting(price: Price, noise: bool = True, alike: bool = True) -> str:
