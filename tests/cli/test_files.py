@@ -71,6 +71,14 @@ def refused(path: str) -> str:
     return str(told.value)
 
 
+def test_a_file_that_is_missing_is_said_to_be_so_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"There is no file './nowhere.py' in '{tmp_path}'; " in refused("./nowhere.py")
+    assert f"There is no file '{tmp_path}/nowhere.py'; " in refused(f"{tmp_path}/nowhere.py")
+
+
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     assert "There is no file 'nowhere.py'" in refused("nowhere.py")
     two = written(tmp_path / "own_two.py", "one", "two")

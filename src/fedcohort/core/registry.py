@@ -367,7 +367,9 @@ class Kind(Mapping[str, Any], Generic[T]):
         file = as_path(path).resolve()
         if not os.path.isfile(file):  # False, too, for a name that is too long
             hint = "; `fedcohort new` writes a scheme to start from" if self.derive else ""
-            raise BadInput(f"There is no file {quoted(path)}{hint}.")
+            # Flower starts programs in folders of its own: say where a relative path began.
+            where = "" if as_path(path).is_absolute() else f" in {quoted(os.getcwd())}"
+            raise BadInput(f"There is no file {quoted(path)}{where}{hint}.")
         known = [part for part in self._own.values() if part.file and Path(part.file) == file]
         found = {part.name: part.load() for part in known} or in_file(path, file, self._members)
         if len(found) != 1:
