@@ -356,6 +356,12 @@ def test_a_node_may_be_known_by_the_name_it_was_registered_under(importance: str
         assert federation.sizes.tolist() == list(range(80, 0, -10))
 
 
+@pytest.mark.parametrize("importance", ["size", "equal"])
+def test_where_nodes_have_no_names_the_error_says_who_gives_them(importance: str) -> None:
+    with pytest.raises(TooFewClients, match=r"no name: .* --name` gives one, a simulation none"):
+        play(flower.InProcessGrid(app(), N), identity="name", importance=importance)
+
+
 # -- drop-outs and void rounds ----------------------------------------------------------------
 
 

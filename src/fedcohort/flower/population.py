@@ -36,6 +36,11 @@ LONGEST_REST = 30.0
 """Seconds between two questions to nodes that fail, at most, while the first round waits."""
 LONGEST_LATER = 3600.0
 """The same for nodes that fail while rounds are played."""
+NO_KEY = {
+    "asked": "no key that could be one",
+    "name": "no name: `flwr supernode register --name` gives one, a simulation none",
+}
+"""What is said of a node without a key, by what its identity is."""
 
 
 @dataclass
@@ -241,7 +246,7 @@ class Population:
         """
         key, who = claim.key, Node(node)
         if key == "":
-            return self._refuse(who, Fault.OUT_OF_RANGE, "no key that could be one")
+            return self._refuse(who, Fault.OUT_OF_RANGE, NO_KEY[self.identity])
         if self.key_type is not None and type(key) is not self.key_type:
             wanted = f"the keys of this run are of type {self.key_type.__name__}"
             return self._refuse(who, Fault.OUT_OF_RANGE, f"{wanted}, not {key!r}")

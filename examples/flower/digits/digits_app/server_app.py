@@ -54,4 +54,5 @@ def main(grid, context) -> None:
     }
     if config["out"]:
         Path(config["out"]).write_text(json.dumps(told), encoding="utf-8")
-    print(f"accuracy after {config['rounds']} rounds:", list(told["accuracy"].values())[-1:])
+    for last in list(told["accuracy"].values())[-1:]:  # none where nothing was evaluated
+        print(f"accuracy after {config['rounds']} rounds: {last:.3f}")
