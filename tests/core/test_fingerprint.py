@@ -270,3 +270,11 @@ def test_annotations_are_no_attributes(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(str(tmp_path))
     kind = importlib.import_module("noted_class").Noted
     assert digest(kind()) == digest(kind.make())
+
+
+def test_a_function_of_a_text_has_no_source_in_a_program_given_as_a_text() -> None:
+    """Python 3.13 takes the program of ``python -c`` for the source of all that `eval` makes."""
+    asks = "from fedcohort.core.fingerprint import source_digest as d"
+    program = f"{asks}; print(d(eval('lambda: 1', {{'__name__': 'nowhere'}})))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout == "None\n", found.stderr

@@ -28,6 +28,9 @@ _SCRIPT = "__main__"
 _KNOWN = {*sys.stdlib_module_names, "numpy", "torch", __name__.split(".")[0]} - {_SCRIPT}
 """Packages whose code counts by name: it is the version of them that decides."""
 
+_OF_A_TEXT = "<string>"
+"""The file of what `eval` and `exec` make."""
+
 _ANNOTATE = "__annotate_func__"
 """What gives the annotations of a class since Python 3.14: the source has them already."""
 
@@ -46,6 +49,8 @@ def source_digest(code: type | FunctionType) -> str | None:
     """
     module = sys.modules.get(code.__module__)
     for source in (code,) if code.__module__ == _SCRIPT else (module, code):
+        if isinstance(source, FunctionType) and source.__code__.co_filename == _OF_A_TEXT:
+            continue  # Python 3.13 would give the text of ``python -c`` for any of them
         with contextlib.suppress(OSError, TypeError):
             text = inspect.getsource(source)  # type: ignore[arg-type]
             return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
