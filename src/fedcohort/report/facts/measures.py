@@ -66,11 +66,18 @@ class Measure:
         return f"{100 * value:.1f} %" if self.percent else f"{value:.4g}"
 
     def gap(self, value: float) -> str:
-        """A difference of two values, with its sign."""
+        """A difference of two values, with its sign: on which side of 0 it is can be seen.
+
+        >>> ACCURACY.gap(-0.0123), ACCURACY.gap(-0.0003), ACCURACY.gap(-1e-9)
+        ('-1.2', '-0.03', '+0.0')
+        """
         if not np.isfinite(value):
             return "–"
-        value += 0.0  # no zero has a minus
-        return f"{100 * value:+.1f}" if self.percent else f"{value:+.3g}"
+        if not self.percent:
+            return f"{value + 0.0:+.3g}"  # no zero has a minus
+        points = 100 * value
+        digits = next((digits for digits in (1, 2) if round(points, digits)), None)
+        return "+0.0" if digits is None else f"{points:+.{digits}f}"
 
 
 ACCURACY = Measure("accuracy", "test accuracy", higher=True, percent=True)
