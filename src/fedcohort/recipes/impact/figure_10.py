@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.impact import PAPER
-from fedcohort.reproduction import Cell, Claim, Curves, Every, Recipe, Scale, difference
+from fedcohort.reproduction import Cell, Claim, Curves, Every, Learned, Recipe, Scale, difference
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem
 
@@ -67,11 +67,18 @@ FIGURE_10 = Recipe(
         Claim(
             "MD learns faster than uniform sampling where clients have unequal sizes",
             "curves of the loss, alpha = 0.1, 0.01 and 0.001; no numbers",
-            Every(*(difference(LOSS, (name(a), "uniform"), (name(a), "MD")) for a in ALPHAS)),
+            Learned(
+                Every(*(difference(LOSS, (name(a), "uniform"), (name(a), "MD")) for a in ALPHAS)),
+                *((name(a), "MD") for a in ALPHAS),
+            ),
         ),
     ),
     panels=tuple(Curves("train_loss", cell=name(a), title=name(a)) for a in ALPHAS),
     shows="Training losses of MD and uniform sampling over 1,000 rounds for alpha = 0.1, 0.01 and "
     "0.001, n = 100, m = 10; the text says that they agree with those for Shakespeare.",
-    notes=("Samples are drawn without replacement; the authors draw with replacement.",),
+    notes=(
+        "Samples are drawn without replacement; the authors draw with replacement.",
+        "At the scale standard nothing is learnt: losses stay above that of guessing, ln 10. That "
+        "the claim is open then was added after its first run, which would have been *partly*.",
+    ),
 )
