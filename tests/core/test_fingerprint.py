@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import subprocess
 import sys
 import threading
@@ -278,3 +279,27 @@ def test_a_function_of_a_text_has_no_source_in_a_program_given_as_a_text() -> No
     program = f"{asks}; print(d(eval('lambda: 1', {{'__name__': 'nowhere'}})))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.stdout == "None\n", found.stderr
+
+
+ON_ONE_LINE = """
+from fedcohort.core.fingerprint import Digest
+def digest(value):
+    found = Digest("a test")
+    found.add("value", value)
+    return found.hex()
+many = [lambda: 1, lambda: 2, lambda: len, lambda: max, lambda x: x in {"a", "b"}]
+print(len({digest(each) for each in many}), digest(many[-1]))
+"""
+
+
+def test_functions_on_one_line_are_told_apart_without_columns(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ON_ONE_LINE)
+    words = [sys.executable, "-X", "no_debug_ranges", str(program)]
+    one, other = (  # sets of texts come in another order
+        subprocess.run(words, env={**os.environ, "PYTHONHASHSEED": hashes},
+                       capture_output=True, text=True, check=True).stdout
+        for hashes in "12"
+    )  # fmt: skip
+    assert one.startswith("5 ")
+    assert one == other

@@ -256,11 +256,22 @@ def _place(function: FunctionType) -> str:
     code = function.__code__
     spots: list[Any] = [spot for spot in code.co_positions() if None not in spot]
     line = 0 if function.__module__ == _SCRIPT else code.co_firstlineno
-    if not spots:  # Python was told to leave columns out
-        return f"{line} {code.co_code.hex()}"
     lines = [line - code.co_firstlineno for spot in spots for line in spot[:2]]
     columns = [column for spot in spots for column in spot[2:]]
+    if not any(columns):  # Python was told to leave them out, or is 3.12 and returns a constant
+        return f"{line} {_compiled(code)}"
     return f"{line} {min(lines)} {min(columns)} {max(lines)} {max(columns)}"
+
+
+def _compiled(code: CodeType) -> str:
+    """What code does, with the names and constants that it takes."""
+    constants = [
+        _compiled(each) if isinstance(each, CodeType)
+        else repr(sorted(map(repr, each))) if isinstance(each, frozenset)  # in no order of theirs
+        else repr(each)
+        for each in code.co_consts
+    ]  # fmt: skip
+    return f"{code.co_code.hex()} {code.co_names} {code.co_freevars} {constants}"
 
 
 def _names(code: CodeType) -> list[str]:
