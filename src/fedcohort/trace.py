@@ -19,8 +19,8 @@ from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Booked, Entry, Ledger
 from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.maths.inequality import gini, jain
-from fedcohort.server.latencies import Latencies, Stopwatch
-from fedcohort.server.records import Record
+from fedcohort.server.latencies import Latencies
+from fedcohort.server.records import Record, believed
 
 KIND = "trace"
 BY_NAME = {
@@ -203,7 +203,7 @@ class Trace:
             filled=np.array([record.filled for record in every], dtype=np.float64),
             invited=np.array([len(record.invited) for record in every], dtype=np.int64),
             time=np.array([np.nan if r.time is None else r.time for r in every], np.float64),
-            latencies=_believed(every, len(shares)) if latencies is None else latencies,
+            latencies=believed(every, len(shares)) if latencies is None else latencies,
             disclosures=_told(settings.get("disclosures", ())),
             ids=_ids(settings.get("ids", ())),
             **last,
@@ -465,14 +465,6 @@ def _by_name(rows: Sequence[Mapping[str, Any]], missing: float, dtype: Any) -> d
     """One array per name, over the rounds."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: np.array([row.get(name, missing) for row in rows], dtype) for name in names}
-
-
-def _believed(records: Sequence[Record], n: int) -> Latencies:
-    """What was believed of the clients in the end."""
-    known: Latencies = {}
-    for record in records:
-        known = Stopwatch(dict(record.latencies), dict(record.late)).believed(known, n)
-    return known
 
 
 def _joined(parts: Sequence[Array], dtype: Any) -> Array:

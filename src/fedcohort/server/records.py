@@ -17,7 +17,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadCheckpoint, brief
 from fedcohort.core.types import Ints
 from fedcohort.ledger import Entry
-from fedcohort.server.latencies import Measured
+from fedcohort.server.latencies import Latencies, Measured, Stopwatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,3 +147,11 @@ def joined(records: Iterable[Record], metrics: Mapping[int, Mapping[str, float]]
         replace(last[round], metrics={**last[round].metrics, **metrics.get(round, {})})
         for round in sorted(last)
     ]
+
+
+def believed(records: Iterable[Record], n: int) -> Latencies:
+    """How long each of n clients was believed to take, after all these rounds."""
+    known: Latencies = {}
+    for record in records:
+        known = Stopwatch(dict(record.latencies), dict(record.late)).believed(known, n)
+    return known
