@@ -9,6 +9,7 @@ from scipy.stats import chi2
 import fedcohort
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
+from fedcohort.privacy.composition import gaussian_epsilon
 from fedcohort.server import Fault
 from fedcohort.simulation import Quadratic, simulate
 
@@ -188,3 +189,33 @@ def test_a_counted_step_is_that_of_the_simulator(tmp_path):
     secretive = sampling_app(tmp_path / "others")
     with pytest.raises(TooFewClients, match="how many samples took part"):
         play(flower.InProcessGrid(secretive, N), words, rounds=1, **options)
+
+
+@pytest.mark.parametrize("clients", ["", ",clients=2"])
+def test_a_scheme_that_draws_a_client_twice_without_a_law_keeps_its_budget(tmp_path, clients):
+    """The first client fills whole strata of 'target'; it counts once in a round."""
+    sizes, rounds = [200] + [7] * 10, 6
+    unequal = Quadratic(np.linspace(-1, 1, 11)[:, None], sizes=sizes)
+
+    class Labelled:
+        def __init__(self, context):
+            honest = flower.task_client(unequal, WORK)(context)
+            self.size, self.update = honest.size, honest.update
+            self.label_counts = (
+                self.size * np.eye(6, dtype=int)[context.node_config["partition-id"] % 6]
+            )
+
+    grid = flower.InProcessGrid(flower.client_app(Labelled), 11)
+    words = f"gaussian:clip=0.5,noise=4.0,epsilon=2.6,weight=0.1666667{clients}"
+    strategy = flower.CohortStrategy(
+        "target:m=6", clients=11, seed=3, aggregator=words, folder=tmp_path / "run", **AS_DRAWN
+    )
+    strategy.start(grid, flower.first_model(unequal, 3), num_rounds=rounds)
+    trace = trace_of(tmp_path / "run")
+    assert trace.rounds == rounds
+    assert trace.cohort_draws.max() > 1
+    weights = np.zeros((rounds, 11))
+    for r in range(rounds):
+        weights[r, trace.cohort(r).clients] = trace.cohort(r).weights
+    exact = gaussian_epsilon(np.sqrt((weights**2).sum(axis=0).max()) * 6 / 4.0, 1e-5)
+    assert exact * (1 - 1e-6) <= trace.settings["privacy"]["epsilon"] <= 2.6

@@ -14,6 +14,8 @@ from fedcohort import simulate
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, BudgetSpent, NoEntropy
 from fedcohort.learning import LocalWork, Quadratic
+from fedcohort.privacy.composition import gaussian_epsilon
+from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.server.aggregators import Gaussian, Plain, Released
 from fedcohort.server.aggregators.gaussian import from_the_system
 from fedcohort.server.dropouts import AsDrawn, Hajek, Redraw
@@ -222,19 +224,41 @@ def test_a_capped_client_counts_once_whatever_it_weighs(weight, draws):
     assert np.linalg.norm(moved) <= 0.2 * (1 + 1e-9)
 
 
-def test_schemes_without_a_law_pay_for_every_draw_of_a_client():
-    """A client drawn twice by a scheme that looks at losses moves the sum twice as far."""
-    pytest.importorskip("dp_accounting")
-    from fedcohort.core.federation import Federation
-    from fedcohort.schemes import scheme
-    from fedcohort.server.state import Setup
-    from fedcohort.simulation.private import spent
+def labelled():
+    """Eleven clients with a label each; the first has most of the data."""
+    unequal = Quadratic(np.linspace(-1, 1, 11)[:, None], sizes=[200] + [7] * 10)
+    unequal.label_histograms = unequal.sizes[:, None] * np.eye(6, dtype=int)[np.arange(11) % 6]
+    unequal.classes = 6
+    return unequal
 
-    setup = Setup(scheme("pow-d:m=2"), 0, aggregator=Gaussian(noise=4.0), dropouts=AsDrawn())
-    clients = Federation.from_sizes([1] * 6)
-    once, twice = (spent(setup, clients, 5, draws=draws).epsilon for draws in (1, 2))
-    again = Setup(scheme("pow-d:m=2"), 0, aggregator=Gaussian(noise=2.0), dropouts=AsDrawn())
-    assert twice == spent(again, clients, 5).epsilon > once
+
+def exact_epsilon(trace, noise=4.0, clip=0.5):
+    """Of the worst-off client, if the weights of all rounds are known."""
+    weights = np.zeros((trace.rounds, len(trace.importance)))
+    for r in range(trace.rounds):
+        cohort = trace.cohort(r)
+        weights[r, cohort.clients] = cohort.weights
+    sensitivity = np.sqrt((weights**2).sum(axis=0).max()) * clip
+    deviation = trace.settings["privacy"]["deviation"]
+    return gaussian_epsilon(sensitivity / deviation, 1e-5)
+
+
+@pytest.mark.parametrize("weight", ["", ",weight=0.1666667"])
+def test_a_scheme_that_queries_clients_keeps_its_budget_however_often_it_draws_one(weight):
+    pytest.importorskip("dp_accounting")
+    words = f"gaussian:clip=0.5,noise=4.0,epsilon=4.3,seed=0{weight}"
+    most = {}  # draws of one client in a round
+    for name, cls in schemes().items():
+        scheme = SCHEMES.build(name, otherwise={"m": 6})
+        if not scheme.asks or scheme.listens or cls.counts_samples:
+            continue  # it has a law, is refused, or weighs samples
+        trace = simulate(labelled(), scheme, rounds=15, work=WORK, aggregator=words)
+        reported = trace.settings["privacy"]["epsilon"]
+        assert exact_epsilon(trace) <= reported * (1 + 1e-9), name
+        assert reported <= 4.3, name
+        most[name] = trace.cohort_draws.max()
+    assert most["target"] > 1
+    assert len(most) > 10
 
 
 # -- budgets -----------------------------------------------------------------------------------

@@ -73,7 +73,6 @@ class Session:
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
         self.budget = Budget()
         self._asked = setup.aggregator.spec  # as it was before the clients were known
-        self._draws = 1  # how often a client was drawn in a round at most
         self._theta = np.empty(0)
         self._flat: Floats | None = None  # the model that was sent, once it is needed
         self._booked = 0  # entries of the ledger that are in a record
@@ -148,7 +147,6 @@ class Session:
                     algorithm={**after.algorithm, **models},
                 )
         self.state, self.selection = after, None
-        self._draws = max(self._draws, int(record.cohort.draws.max(initial=1)))
         self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))
         self._booked = len(self.ledger.entries)
@@ -160,7 +158,7 @@ class Session:
 
     def promised(self) -> dict[str, Any]:
         """What noise on the sums has cost so far; {} for a run without."""
-        told = promised(self.setup, self.state, self._draws)
+        told = promised(self.setup, self.state)
         if told:
             self.ledger.sums = told["privacy"]["epsilon"]
         return told
@@ -390,7 +388,6 @@ class Session:
         self.population.knew(state.federation)
         if history.is_history(path):
             for record in history.read(path)[1]:
-                self._draws = max(self._draws, int(record.cohort.draws.max(initial=1)))
                 self.ledger.entries += record.entries if record.round < state.round else ()
         self._booked = len(self.ledger.entries)
         self.ledger.entries += entries

@@ -71,9 +71,11 @@ class Pile:
         return {name: self._ordered(parts) for name, parts in self.heard.items()}
 
     def weighed(self) -> Cohort:
-        """The cohort, by what the mean update of each client counted for."""
+        """Return the cohort with the weight by which the mean update of each client counted."""
         if not self.counted:
-            return self.cohort
+            cohort = self.cohort
+            weights = self.setup.aggregator.cut(self.account, cohort.clients, cohort.weights)
+            return replace(cohort, weights=weights)
         return replace(self.cohort, weights=self._ordered(self.counted), per_sample=False)
 
     def divided(self, direction: Floats) -> Floats:

@@ -197,8 +197,7 @@ def simulate(
         for _ in range(run.state.round, rounds):
             recorder.add(run.play(), run.state.models(setup))
         some: dict[str, Any] = {} if evaluate_on is None else {"evaluate_on": evaluate_on}
-        drawn = max((int(r.cohort.draws.max(initial=1)) for r in recorder.records), default=1)
-        some |= promised(run.setup, run.state, drawn)
+        some |= promised(run.setup, run.state)
         trace = recorder.trace(run, {**(settings or {}), **some, "rounds": rounds})
     if keep is not None:
         End(run.state, run.kept, recorder.unfinished).save(keep, setup)

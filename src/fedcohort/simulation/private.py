@@ -17,24 +17,27 @@ from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.aggregators.gaussian import Released
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.state import Setup, State
-from fedcohort.theory.price import Law, Price, law, priced
+from fedcohort.theory.price import MOST_LAWS, Law, Price, law, priced
 
 MOST_ROUNDS = 10**6
 """A budget that lasts longer is not looked at closer."""
 TWICE = (
-    "Clients were away in some rounds, and one that is drawn several times in a round has no bound "
-    "then."
+    "In some rounds the law of the cohorts is not known, and a client may be drawn several times: "
+    "there is no bound."
 )
 
 
 def calibrated(setup: Setup, federation: Federation) -> Setup:
-    """The same with noise for the largest weight that a draw of the scheme can have.
+    """Return the setup with noise for the largest weight that a draw of the scheme can have.
 
-    Where the noise itself is left open, it is the least that the budget allows.
+    If 'noise' is None, the setup gets the least noise that the budget allows. If the scheme has
+    no law, weights are capped: no bound is known on how often it draws a client in a round.
     """
     private = setup.aggregator
     if not isinstance(private, Gaussian):
         return setup
+    if not law(setup.scheme, federation, MOST_LAWS + 1).rounds:
+        private = replace(private, capped=True)
     if private.weight is None:
         known = law(setup.scheme, federation, 1)
         heaviest = max((part.largest_weight for part, _ in known.rounds), default=0.0)
@@ -74,29 +77,29 @@ def _least_noise(setup: Setup, private: Gaussian, federation: Federation) -> flo
     return _FOUND[key]
 
 
-def spent(
-    setup: Setup, federation: Federation, full: int, away: int = 0, draws: int = 1
-) -> Price | None:
-    """What so many rounds cost, with all clients there and with some away; None: no bound.
+def spent(setup: Setup, federation: Federation, full: int, away: int = 0) -> Price | None:
+    """Return the cost of the rounds with all and with some clients available, None without bound.
 
     With clients away the others are likelier to be drawn than their law says, so no amplification
-    is counted for those rounds. ``draws`` is how often a client was drawn in a round at most: it
-    counts where the scheme has no law.
+    is counted for those rounds. There is no bound for them if a client may be drawn twice. If no
+    law is known, only capped weights have a bound.
     """
     private = cast("Gaussian", setup.aggregator)
     known = law(setup.scheme, federation, max(full, 1))
     parts = [(_as_used(part, setup), times) for part, times in known.rounds if full]
+    if not (known.rounds or private.capped):
+        return None
     if away and known.rounds:
         first = known.rounds[0][0]
-        if first.at_least.shape[1] > 1 and not private.capped:
+        twice = any(part.at_least.shape[1] > 1 for part, _ in known.rounds)
+        if twice and not private.capped:
             return None
         parts.append((first.certain(private.most), away))
     heaviest = max((part.largest_weight for part, _ in parts), default=private.most)
     if heaviest == 0.0:
         heaviest = private.most
-    times = 1 if known.rounds or private.capped else max(1, draws)
-    noise = private.multiplier * private.most / heaviest / times
-    why = known.why if isinstance(setup.dropouts, AsDrawn) else f"{known.why}; weights are capped"
+    noise = private.multiplier * private.most / heaviest
+    why = f"{known.why}; weights are capped" if private.capped else known.why
     settled = Law(tuple(parts), why, known.covered)
     return priced(
         settled, str(setup.scheme), len(federation.present), full + away, noise, private.delta
@@ -115,7 +118,7 @@ def _as_used(part: Participation, setup: Setup) -> Participation:
     return part.open(private.most)  # the others are weighed by who answered
 
 
-def promised(setup: Setup, state: State, draws: int = 1) -> dict[str, Any]:
+def promised(setup: Setup, state: State) -> dict[str, Any]:
     """Epsilon of the rounds so far, and the guarantee in words; {} for a run without noise."""
     private, memory = setup.aggregator, state.aggregator
     if not isinstance(private, Gaussian) or not isinstance(memory, Released):
@@ -128,7 +131,7 @@ def promised(setup: Setup, state: State, draws: int = 1) -> dict[str, Any]:
     }
     full = memory.number - memory.away
     try:
-        cost = spent(setup, state.federation, full, memory.away, draws) if memory.number else None
+        cost = spent(setup, state.federation, full, memory.away) if memory.number else None
     except MissingExtra as missing:
         return {"privacy": {**told, "epsilon": None, "guarantee": str(missing)}}
     if cost is None:

@@ -71,6 +71,10 @@ class Aggregator(Checked, ABC):
     def add(self, account: Any, clients: Ints, weights: Floats, updates: Array) -> Any:
         """The account with the answers (b, d) of some clients, each once."""
 
+    def cut(self, account: Any, clients: Ints, weights: Floats) -> Floats:
+        """Return the weights by which the updates of the clients count, shape (b,)."""
+        return weights
+
     def seeded(self, account: Any, seed: int) -> Any:
         """The account of a run with this seed, for those that draw."""
         return account

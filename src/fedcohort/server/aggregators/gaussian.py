@@ -84,7 +84,7 @@ class Gaussian(Aggregator):
         twice as much. None: the least with which ``rounds`` rounds cost no more than ``epsilon``.
     weight
         The largest weight of one draw; draws that weigh more are cut to it. None: the largest that
-        the law of the scheme has, or 1 where there is no law.
+        the law of the scheme has, or 1 if there is no law.
     rounds
         How many sums may be released; one more is refused. None for no limit.
     epsilon
@@ -98,7 +98,8 @@ class Gaussian(Aggregator):
         the noise on the update grows by 4 %. None: C stays.
     capped
         Let drop-out rules that reweigh or replace be used: a client then counts at most ``weight``
-        in a round, and no amplification is counted that they would spoil.
+        in a round, and no amplification is counted that they would spoil. A scheme without a law
+        is always capped: it may draw a client any number of times.
     clients
         Clients add the noise, for secure sums: each so much that the answers of this many have
         it all. Fewer are not summed up. None: the server adds it.
@@ -263,7 +264,6 @@ class Gaussian(Aggregator):
         )
 
     def cut(self, account: _Account, clients: Ints, weights: Floats) -> Floats:
-        """(b,) what clients count for: no draw more than the noise is for."""
         if len(missing_from(account.clients, clients)):
             times = np.ones(len(clients), dtype=np.int64)
         else:
