@@ -73,15 +73,15 @@ class Trouble(flower.InProcessGrid):
             reply.content[wire.PAYLOADS] = wire.to_record({**found, "c": found["c"] * np.nan})
         return None if here in self.silent else reply
 
-    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+    def push_messages(self, messages: Any) -> Any:
         sent = list(messages)
-        replies = super().send_and_receive(sent, timeout=timeout)
+        names = super().push_messages(sent)
         rounds = {
             wire.config_of(m)[wire.ROUND] for m in sent if m.metadata.message_type == wire.TRAIN
         }
         if self.dies_in in rounds:  # clients have trained, the server hears nothing of it
             raise KeyboardInterrupt
-        return replies
+        return names
 
 
 def play(grid: Any, chosen: str = "md:m=4", rounds: int = ROUNDS, **options: Any) -> Any:

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import inspect
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from flwr.serverapp.strategy import FedAvg
 from fedcohort import flower
 from fedcohort.flower.familiar import ELSEWHERE, Familiar
 from fedcohort.schemes import SCHEMES
-from helpers.flower_play import Counting, N, app, play, task
+from helpers.flower_play import QUICK, Counting, N, app, play, task
 
 ROOT = Path(__file__).parents[2]
 
@@ -306,6 +307,70 @@ def test_a_function_that_fails_ends_no_round(returns, caplog) -> None:
         assert "evaluate_metrics_aggr_fn failed (" in caplog.text
     if returns is None:
         assert "test_like_flower.py, line" in caplog.text or "KeyError" in caplog.text
+
+
+# -- a strategy of one's own -----------------------------------------------------------------
+
+
+class Reader(flower.CohortStrategy):
+    """Logs every reply before the round is aggregated, as subclasses of FedAvg do."""
+
+    def aggregate_train(self, server_round, replies):
+        assert type(replies) is list
+        self.read = [*getattr(self, "read", []), len([r for r in replies if r.has_content()])]
+        return super().aggregate_train(server_round, replies)
+
+
+@pytest.mark.parametrize("threads", [0, N])
+@pytest.mark.parametrize(("rule", "counted"), [("wait", N), ("first:k=5", 5)])
+def test_a_subclass_may_read_the_replies_first(threads, rule, counted) -> None:
+    strategy = Reader("full", clients=N, seed=3, limits=QUICK, stragglers=rule)
+    strategy.start(
+        flower.InProcessGrid(app(), N, threads=threads), flower.first_model(task(), 3), num_rounds=2
+    )
+    assert strategy.void == 0
+    assert strategy.read == [counted] * 2
+    assert [len(cohort) for cohort in strategy.cohorts] == [counted] * 2
+
+
+def test_a_reply_that_a_subclass_leaves_out_does_not_count() -> None:
+    class Choosy(flower.CohortStrategy):
+        def aggregate_train(self, server_round, replies):
+            return super().aggregate_train(server_round, replies[1:])
+
+    strategy = Choosy("full", clients=N, seed=3, limits=QUICK, dropouts="none")
+    strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 3), num_rounds=1)
+    assert len(strategy.cohorts[0]) == N - 1
+    assert strategy.gate.summary() == {"missing": 1}
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_the_in_process_grid_sends_and_receives_as_flowers_grids_do(threads) -> None:
+    """It waits for all replies, or until the timeout, and a reply is pulled once."""
+    may_reply = threading.Event()
+    if not threads:
+        may_reply.set()
+    clients = flower.ClientApp()
+
+    @clients.train()
+    def train(message: Message, context) -> Message:
+        may_reply.wait()
+        return Message(RecordDict(), reply_to=message)
+
+    grid = flower.InProcessGrid(clients, 3, threads=threads)
+
+    def messages():
+        return [Message(RecordDict(), node, "train") for node in grid.get_node_ids()]
+
+    if threads:
+        assert grid.send_and_receive(messages(), timeout=0.0) == []
+    may_reply.set()
+    sent = messages()
+    replies = grid.send_and_receive(iter(sent))
+    assert type(replies) is list
+    names = {message.metadata.message_id for message in sent}
+    assert {reply.metadata.reply_to_message_id for reply in replies} == names
+    assert list(grid.pull_messages(names)) == []
 
 
 # -- a stock app, before and after -----------------------------------------------------------

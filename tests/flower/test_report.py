@@ -188,14 +188,14 @@ from helpers.flower_play import *
 
 class Slow(flower.InProcessGrid):
     rounds = 0
-    def send_and_receive(self, messages, *, timeout=None):
+    def push_messages(self, messages):
         messages = list(messages)
         if any(m.metadata.message_type == "train" for m in messages):
             self.rounds += 1
             if self.rounds == 4:
                 print("in round 4", flush=True)
                 time.sleep(600)
-        return super().send_and_receive(messages, timeout=timeout)
+        return super().push_messages(messages)
 
 play(Slow(app(), N), "md:m=3", rounds=6, folder=sys.argv[1])
 """

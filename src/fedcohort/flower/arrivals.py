@@ -22,17 +22,18 @@ PRECISE = 0.05
 
 
 class Arrivals:
-    """The answers to messages, which go out at once; to be looked through once.
+    """The replies to messages, which go out at once.
 
-    Answers are told in the order in which they come, so that each can be judged before it is known
-    whether the next one is waited for: only good answers make a round end early. Times are those
-    of the server's clock, from when all messages were handed over to when an answer was there.
+    Replies come one after another, so that each can be judged before it is clear whether the
+    next one is needed: only good replies end a round early. Looking through them a second time
+    gives the same replies. Times are those of the server's clock, from when all messages were
+    handed over to when a reply was there.
 
     Parameters
     ----------
     grid
-        What carries messages. One that answers while it delivers (``at_once``) says itself how
-        long each took (``took``).
+        The transport of messages. A grid whose clients reply while it delivers (``at_once``)
+        gives the seconds of each reply itself (``took``).
     messages
         What goes out.
     timeout
@@ -55,72 +56,54 @@ class Arrivals:
         """When the answer to a message was there, by the name of the message."""
         self.ended: float | None = None
         """When nobody was waited for any longer though some were missing; None: nobody was."""
-        self._grid, self._timeout, self._early = grid, timeout, bool(rule.withdraws)
+        self.early = bool(rule.withdraws)
+        """Whether the round may end before all have answered."""
+        self._grid = grid
         self._enough, self._limit = rule.enough(len(messages)), min(timeout, rule.deadline)
         self._waiting: dict[str, Message] = {}
         self._read = self._unread = 0
         self._began = time.monotonic()
-        self._ready: list[Message] = []
-        if messages and getattr(grid, "at_once", False):
-            self._ready = self._delivered(messages)
-        elif messages:
+        if messages:
             pushed = grid.push_messages(messages)
             names = [name for name in pushed if name]  # None: Flower did not take it
             sent = {message.metadata.message_id: message for message in messages}
             self._waiting = {name: sent[name] for name in names if name in sent}
+        self._came: list[Message] = []
+        self._coming = self._as_they_come()
 
     def __iter__(self) -> Iterator[Message]:
-        return self._at_once() if self._ready or not self._waiting else self._as_they_come()
+        yield from list(self._came)
+        for reply in self._coming:
+            self._came.append(reply)
+            yield reply
 
     @property
     def _done(self) -> bool:
-        return self._early and self.counted >= self._enough
-
-    # -- a grid that answers while it delivers -----------------------------------------------
-
-    def _delivered(self, messages: Sequence[Message]) -> list[Message]:
-        try:
-            return list(self._grid.send_and_receive(messages, timeout=self._timeout))
-        except Exception as error:
-            sent = {message.metadata.message_id: message for message in messages}
-            if not all(sent):  # they were not even sent
-                raise
-            self._waiting = sent
-            found = self._one_by_one(error)
-            self._waiting = {}
-            return found
-
-    def _at_once(self) -> Iterator[Message]:
-        took = getattr(self._grid, "took", {})
-        if self._early:  # as if all had begun together
-            self._ready.sort(key=lambda reply: took.get(answered(reply), 0.0))
-        for reply in self._ready:
-            name = answered(reply)
-            seconds = took.get(name, 0.0)
-            if self._early and seconds > self._limit:
-                self.ended = self._limit
-                return
-            if self._done:
-                return
-            self.seconds.setdefault(name, seconds)
-            yield reply
-            if self._done:
-                self.ended = seconds
-
-    # -- a network ---------------------------------------------------------------------------
+        return self.early and self.counted >= self._enough
 
     def _as_they_come(self) -> Iterator[Message]:
-        while True:
-            came = self._pulled()
+        at_once = getattr(self._grid, "at_once", False)
+        took = getattr(self._grid, "took", {}) if at_once else {}
+        while self._waiting:
+            replies = self._pulled()
             now = time.monotonic() - self._began
-            for reply in came:
+            came = [(took.get(answered(reply), now), reply) for reply in replies]
+            if at_once and self.early:  # as if all had begun together
+                came.sort(key=lambda pair: pair[0])
+            for seconds, reply in came:
+                if at_once and self.early and seconds > self._limit:
+                    now = seconds
+                    break
                 self._waiting.pop(answered(reply), None)
-                self.seconds.setdefault(answered(reply), now)
+                self.seconds.setdefault(answered(reply), seconds)
                 yield reply
                 if self._done:
+                    now = seconds
                     break
-            if not self._waiting or self._done or now >= self._limit:
-                self.ended = now if self._waiting else None
+            if self._done or now >= self._limit:
+                self.ended = min(now, self._limit) if self._waiting else None
+                return
+            if at_once:
                 return
             pause = min(max(SOON, PRECISE * now), PULL)
             time.sleep(max(0.0, min(pause, self._limit - now)))

@@ -36,7 +36,7 @@ from fedcohort.server.carrier import (
     blocks,
     stacked,
 )
-from fedcohort.server.gate import SPARE, Fault, Form, expected
+from fedcohort.server.gate import SPARE, Fault, Form, Gate, expected
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.server.state import Selection
 
@@ -174,7 +174,8 @@ class FlowerCarrier(Carrier):
         letters = self.invitations(train)
         if train.replacing:
             log.info("\t├──> %d replacements are asked", len(letters))
-        return self.arrived(train, letters, self._send(letters, self.timeout))
+        came = self._send(letters, self.timeout)
+        return self.arrived(train, letters, came, came)
 
     def invitations(self, train: Train) -> list[Outgoing]:
         """One message to every client, or one for each of its draws."""
@@ -248,17 +249,17 @@ class FlowerCarrier(Carrier):
         purpose: str,
         letters: Sequence[Outgoing],
         reports: Sequence[Admitted],
-        replies: Iterable[Message],
+        came: Arrivals | None,
     ) -> None:
         """Note who took how long, and who was not there when waiting ended; by key."""
-        if not isinstance(replies, Arrivals):
+        if came is None:  # the loop is not ours
             return
         ids, took = self.session.federation.ids, self._took[purpose]
         for report in reports:
-            took.setdefault(ids[report.client], replies.seconds[answered(report.message)])
-        for letter in letters if replies.ended is not None else ():
-            if letter.message.metadata.message_id not in replies.seconds:
-                self._late[purpose][letter.name] = replies.ended or 0.0
+            took.setdefault(ids[report.client], came.seconds[answered(report.message)])
+        for letter in letters if came.ended is not None else ():
+            if letter.message.metadata.message_id not in came.seconds:
+                self._late[purpose][letter.name] = came.ended or 0.0
 
     def watch(self) -> Stopwatch:
         """The times of this round, of the clients that take part by now."""
@@ -273,15 +274,27 @@ class FlowerCarrier(Carrier):
 
     # -- what comes back ---------------------------------------------------------------------
 
+    def wait(self, letters: Sequence[Outgoing], came: Arrivals) -> None:
+        """Wait until enough replies are good; the judgment that counts follows in `arrived`."""
+        self._judged(Gate(reading=self.session.gate.reading), letters, came)
+
     def arrived(
-        self, train: Train, letters: Sequence[Outgoing], replies: Iterable[Message]
+        self,
+        train: Train,
+        letters: Sequence[Outgoing],
+        replies: Iterable[Message],
+        came: Arrivals | None,
     ) -> Arrived:
-        """Who answered well; who has lost the model since it was asked about it is sent it."""
-        good, sent = self._admit(letters, replies), list(letters)
+        """Who answered well; who has lost the model since it was asked about it is sent it.
+
+        ``came`` has the times of the replies; None if the loop is not ours.
+        """
+        good, sent = self._admit(letters, replies, came), list(letters)
         lost = self._lost()
         if lost:
             again = self.invitations(train._replace(clients=np.array(sorted(lost))))
-            good += self._admit(again, self._send(again, self.timeout))
+            more = self._send(again, self.timeout)
+            good += self._admit(again, more, more)
             sent += again
         models, self._models = self._models, 0
         clients = np.array([letter.client for letter in sent], dtype=np.int64)
@@ -294,15 +307,34 @@ class FlowerCarrier(Carrier):
         self._holders -= set(lost)
         return lost
 
-    def _admit(self, letters: Sequence[Outgoing], replies: Iterable[Message]) -> list[int]:
+    def _admit(
+        self, letters: Sequence[Outgoing], replies: Iterable[Message], came: Arrivals | None
+    ) -> list[int]:
         """Let reports through the gate."""
+        reports, read = self._judged(self.session.gate, letters, replies)
+        self._timed(TRAINING, letters, reports, came)
+        told = {report.client: read[id(report.message)][1] for report in reports}
+        alike = self._alike(told)
+        good = [report for report in reports if report.client in alike]
+        for report in good:
+            change, heard, payloads = read[id(report.message)]
+            self.trained.setdefault(report.client, []).append((change, report.message))
+            self.heard.setdefault(report.client, heard)
+            self.told.setdefault(report.client, payloads)
+            self.numbers.setdefault(report.client, _number_in(report.message) or 0)
+        return [report.client for report in good]
+
+    def _judged(
+        self, gate: Gate, letters: Sequence[Outgoing], replies: Iterable[Message]
+    ) -> tuple[list[Admitted], dict[int, tuple[Array, Arrays, Arrays]]]:
+        """Return the reports that a gate admits, and their arrays by identity of the message."""
         session, layout = self.session, self.session.layout
         lengths = session.setup.algorithm.up(layout.dimension).values()
         more = 8 * sum(length for (length,) in lengths)
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
         records = (wire.ARRAYS, wire.CHANGE)
-        read: dict[int, tuple[Array, Arrays, Arrays]] = {}  # by the identity of the message
+        read: dict[int, tuple[Array, Arrays, Arrays]] = {}
 
         def look(report: Admitted) -> tuple[Fault, str] | None:
             change = session.change(dict(report.arrays), report.record)
@@ -318,18 +350,8 @@ class FlowerCarrier(Carrier):
                 replies.counted += 1
             return wrong
 
-        reports = received(session.gate, letters, replies, session.round_name, form, records, look)
-        self._timed(TRAINING, letters, reports, replies)
-        told = {report.client: read[id(report.message)][1] for report in reports}
-        alike = self._alike(told)
-        good = [report for report in reports if report.client in alike]
-        for report in good:
-            change, heard, payloads = read[id(report.message)]
-            self.trained.setdefault(report.client, []).append((change, report.message))
-            self.heard.setdefault(report.client, heard)
-            self.told.setdefault(report.client, payloads)
-            self.numbers.setdefault(report.client, _number_in(report.message) or 0)
-        return [report.client for report in good]
+        reports = received(gate, letters, replies, session.round_name, form, records, look)
+        return reports, read
 
     def _wrong(self, change: Array, heard: Arrays, payloads: Arrays) -> tuple[Fault, str] | None:
         """What only a look at the model, or at the scheme, can tell."""

@@ -28,6 +28,8 @@ from fedcohort.core.errors import BadParameter
 log = logging.getLogger("flwr.fedcohort")
 RAISED = 2
 """Flower's code for "the ClientApp raised an exception"."""
+PULL = 0.01
+"""Seconds between two looks for replies, where clients work in threads."""
 
 
 class InProcessGrid(Grid):
@@ -157,8 +159,20 @@ class InProcessGrid(Grid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Deliver messages and return the answers."""
-        return self.pull_messages(self.push_messages(list(messages)))
+        """Deliver messages and return a list of the replies, as Flower's grids do.
+
+        Wait for all replies, or until the timeout; clients that reply at once keep nobody waiting.
+        """
+        waiting = set(self.push_messages(list(messages)))
+        began, replies = time.monotonic(), list[Message]()
+        while True:
+            came = list(self.pull_messages(waiting))
+            replies += came
+            waiting -= {reply.metadata.reply_to_message_id for reply in came}
+            waited = timeout is not None and time.monotonic() - began >= timeout
+            if not waiting or self.at_once or waited:
+                return replies
+            time.sleep(PULL)
 
     def deliver(self, message: Message) -> Message | None:
         """What a node says to a message; None for nothing. Override it to plant faults."""

@@ -218,6 +218,7 @@ class CohortStrategy(Strategy):
         self._rejected: Counter[Fault] = Counter()  # up to the record before
         self._timeout, self._rounds = 3600.0, 1
         self._talk: Generator[Wanted, Any, Any] | None = None  # the round that is under way
+        self._came: Arrivals | None = None  # the replies to it, where the loop is ours
 
     @property
     def seed(self) -> int:
@@ -326,8 +327,10 @@ class CohortStrategy(Strategy):
     ) -> ArrayRecord:
         messages = self.configure_train(server_round, arrays, configs[0], grid)
         rule = self.session.setup.stragglers
-        came = Arrivals(grid, list(messages), self._train_limit, rule)
-        new, metrics = self.aggregate_train(server_round, came)
+        self._came = Arrivals(grid, list(messages), self._train_limit, rule)
+        if self._came.early:
+            self._carrier.wait(self._letters, self._came)
+        new, metrics = self.aggregate_train(server_round, list(self._came))
         log.info("\t└──> Aggregated MetricRecord: %s", metrics)
         self._keep(result.train_metrics_clientapp, server_round, metrics)
         if new is not None:
@@ -436,8 +439,8 @@ class CohortStrategy(Strategy):
         session, talk = self.session, self._talk
         if talk is None:
             raise BadInput("aggregate_train ends a round that configure_train began.")
-        self._talk = None
-        arrived = self._carrier.arrived(self._train, self._letters, replies)
+        came, self._talk, self._came = self._came, None, None
+        arrived = self._carrier.arrived(self._train, self._letters, replies, came)
         state, record = carry(talk, self._carrier, arrived)
         rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
         logbook.received("train", len(self._carrier.trained), rejected.total())
