@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -12,12 +14,13 @@ from fedcohort import report
 from fedcohort.core.errors import BadInput
 
 pytest.importorskip("flwr")
-from flwr.app import Message
+from flwr.app import Error, Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
 from fedcohort.server.gate import Fault
 from helpers.flower_play import QUICK, N, app, play, task
+from helpers.lies import unreadable
 
 SLOW = (6, 7)
 
@@ -172,6 +175,56 @@ def test_an_answer_that_flower_cannot_read_is_lost_alone() -> None:
     strategy, _ = play(Stumbling(app(), N, threads=N), rounds=2)
     assert [len(cohort) for cohort in strategy.cohorts] == [N - 1] * 2
     assert strategy.gate.by_client[2, Fault.FAILED] == 2
+
+
+class Forging(flower.InProcessGrid):
+    """Client 0 replies to the message of client 1, which replies only after that was pulled."""
+
+    def __init__(self, forge) -> None:
+        super().__init__(app(), N, threads=N)
+        self.forge, self.asked, self.pulled = forge, Future(), threading.Event()
+
+    def deliver(self, message: Message) -> Message | None:
+        reply, number = super().deliver(message), self.partition[message.metadata.dst_node_id]
+        if message.metadata.message_type != "train" or reply is None or number > 1:
+            return reply
+        if number == 1:
+            self.asked.set_result(message.metadata.message_id)
+            self.pulled.wait()
+            return reply
+        return self.forge(message, reply, self.asked.result())
+
+    def pull_messages(self, message_ids):
+        replies = list(super().pull_messages(message_ids))
+        if self.asked.done() and any(
+            r.metadata.reply_to_message_id == self.asked.result() for r in replies
+        ):
+            self.pulled.set()
+        return replies
+
+
+def forged_reply(message: Message, reply: Message, name: str) -> Message:
+    reply.metadata.__dict__["_reply_to_message_id"] = name
+    return reply
+
+
+def forged_error(message: Message, reply: Message, name: str) -> Message:
+    return forged_reply(message, Message(Error(2, "oh"), reply_to=message), name)
+
+
+def unreadable_reply(message: Message, reply: Message, name: str) -> Message:
+    return unreadable(message, forged_reply(message, reply, name))
+
+
+@pytest.mark.parametrize("forge", [forged_reply, forged_error, unreadable_reply])
+def test_a_reply_to_the_message_of_another_client_is_not_that_clients(forge) -> None:
+    """The wait for client 1 goes on, its reply counts, and no fault is filed under its name."""
+    limits = flower.Limits(population=0.2, poll=0.01, train=20.0)
+    rule = f"first:k={N - 1}"
+    strategy, _ = play(Forging(forge), rounds=1, limits=limits, stragglers=rule)
+    assert strategy.cohorts[0].clients.tolist() == list(range(1, N))
+    assert strategy.gate.counts == {Fault.NOT_ASKED: 1, Fault.MISSING: 1}
+    assert strategy.gate.by_client == {(0, Fault.MISSING): 1}
 
 
 @pytest.mark.parametrize(

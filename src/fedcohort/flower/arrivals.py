@@ -13,6 +13,8 @@ from fedcohort.server.gate import one_line
 from fedcohort.server.stragglers import StragglerRule, Wait
 
 log = logging.getLogger("flwr.fedcohort")
+SUPERLINK = 1
+"""Flower's node id of the SuperLink, which sends errors for nodes that are gone."""
 UNREAD = 0
 """Flower's code for an error of no kind of its own."""
 SOON, PULL = 0.02, 1.0
@@ -94,8 +96,11 @@ class Arrivals:
                 if at_once and self.early and seconds > self._limit:
                     now = seconds
                     break
-                self._waiting.pop(answered(reply), None)
-                self.seconds.setdefault(answered(reply), seconds)
+                name = answered(reply)
+                asked = self._waiting.get(name)
+                if asked is not None and is_from(reply, asked.metadata.dst_node_id):
+                    del self._waiting[name]
+                    self.seconds[name] = seconds
                 yield reply
                 if self._done:
                     now = seconds
@@ -139,6 +144,15 @@ class Arrivals:
         if self._unread == len(self._waiting) + len(self.seconds) and not self._read:
             raise error
         return out
+
+
+def is_from(reply: Message, node: object) -> bool:
+    """Return whether a node sent a reply; of an error the SuperLink may be the sender, too."""
+    try:
+        sender = reply.metadata.src_node_id
+        return sender == node or (sender == SUPERLINK and reply.has_error())
+    except Exception:
+        return False
 
 
 def answered(reply: Message) -> str:

@@ -11,7 +11,7 @@ from flwr.serverapp import Grid
 
 from fedcohort.core.types import Array
 from fedcohort.flower import wire
-from fedcohort.flower.arrivals import Arrivals, answered
+from fedcohort.flower.arrivals import Arrivals, answered, is_from
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected
 
 FRAME = "Exception ClientAppException occurred. Message: "
@@ -68,9 +68,10 @@ def received(
 
     A report must have exactly one of the ``records``, of the given ``form``, or no array at all
     where there are none; it may have metrics and, beside its main record, what a scheme listens
-    to. ``look`` says what else is wrong with it. Errors that Flower reports count against the
-    client that was asked, whoever signs them: of a node that died, it is the server. Whatever
-    goes wrong in reading a report is the fault of its sender.
+    to. ``look`` says what else is wrong with it. Errors of the SuperLink count against the
+    client that was asked: it sends them for nodes that died. A reply that names the message of
+    another client is no reply of that client. Whatever goes wrong in reading a report is the
+    fault of its sender.
     """
     tickets = {
         letter.message.metadata.message_id or f"never sent {number}": Ticket(
@@ -82,8 +83,12 @@ def received(
     admitted = []
     for reply in replies:
         ticket = answered(reply)
+        asked = tickets.get(ticket)
+        if asked is not None and not is_from(reply, asked.receiver):
+            gate.reject("", Fault.NOT_ASKED)  # it is not the fault of the client that was asked
+            continue
         try:
-            gate.reading(tickets[ticket].who if ticket in tickets else None)
+            gate.reading(None if asked is None else asked.who)
             report = _admitted(gate, reply, ticket, records)
             wrong = None if report is None else look(report)
         except wire.Malformed as error:
