@@ -26,6 +26,7 @@ from fedcohort.core import (
     Distinct,
     Federation,
     NoState,
+    Real,
     Replies,
     RoundContext,
     Scheme,
@@ -61,7 +62,7 @@ from fedcohort.schemes.systematic import Systematic as SystematicScheme
 from fedcohort.schemes.target import Target
 from fedcohort.schemes.uniform import Uniform
 from fedcohort.testing import CHECKS, check_scheme, run_check
-from fedcohort.testing.claims import check_design
+from fedcohort.testing.claims import check_design, same_law
 
 PAPER = Citation("Nobody", "A defect", "Nowhere", 2000)
 
@@ -294,6 +295,107 @@ def test_a_defect_in_strata_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stratified, "draw", unscaled)
     with pytest.raises(CheckFailed):
         check_design(stratified())
+
+
+# Rounding errors are no defects: an error of 4e-16 passes where one of 1e-9 fails.
+
+
+@dataclass(frozen=True)
+class Off(Scheme[NoState]):
+    """Two draws by importance, with the share of client 0 off by the factor 1 + ``error``."""
+
+    error: Annotated[float, Real(0, 1)] = 0.0
+
+    name: ClassVar[str] = "off"
+    paper: ClassVar[Citation] = PAPER
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE})
+
+    def shares(self, federation: Federation) -> Shares:
+        wanted = federation.importance.copy()
+        wanted[0] *= 1 + self.error
+        return Shares.of_floats(wanted / wanted.sum())
+
+
+class TargetIsOff(Off):
+    """The weights have a wrong mean."""
+
+    claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
+
+    def law(self, federation: Federation) -> Rows:
+        roots = np.sqrt(federation.importance)
+        return Rows.hansen_hurwitz(Shares.of_floats(roots), self.shares(federation), 2)
+
+
+class DrawIsOff(Off):
+    """The cohort is drawn by other probabilities than the design declares."""
+
+    def law(self, federation: Federation) -> Rows:
+        return Rows.alike(federation.shares, 2)
+
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
+        return Rows.alike(self.shares(federation), 2).draw(rng)
+
+
+class PositionIsFavored(Off):
+    """The client at position 0 is drawn more often than the same client elsewhere."""
+
+    def law(self, federation: Federation) -> Rows:
+        return Rows.alike(self.shares(federation), 2)
+
+
+class SumIsOff(Off):
+    """The weights do not sum to 1."""
+
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
+        weights = federation.importance[federation.present]
+        return Cohort.of(federation.present, weights * (1 + self.error))
+
+
+@pytest.mark.parametrize(
+    ("cls", "check"),
+    [
+        (TargetIsOff, "unbiased"),
+        (DrawIsOff, "moments"),
+        (PositionIsFavored, "equivariant"),
+        (SumIsOff, "sums-to-one"),
+    ],
+)
+def test_checks_tell_a_rounding_error_from_a_defect(cls: type[Off], check: str) -> None:
+    assert [result for result in check_scheme(cls(error=4e-16)) if not result.passed] == []
+    assert not run_check(check, cls(error=1e-9)).passed
+
+
+class Unenumerable(Off):
+    """All clients take part, with weights that differ from the importance in the last bit."""
+
+    def select(
+        self, state: NoState, federation: Federation, context: RoundContext, rng: Any
+    ) -> Cohort:
+        rng.random()
+        weights = np.nextafter(federation.importance[federation.present], 0)
+        return Cohort.of(federation.present, weights * (1 - self.error))
+
+
+def test_a_sample_allows_for_rounding_of_constant_weights() -> None:
+    result = run_check("unbiased", Unenumerable)
+    assert result.passed, result.detail
+    assert not run_check("unbiased", Unenumerable(error=1e-9)).passed
+
+
+def test_outcomes_of_probability_zero_may_be_left_out() -> None:
+    cohorts = [Cohort.equal(np.array([i])) for i in range(3)]
+    one = [(Fraction(1, 2), cohorts[0]), (Fraction(1, 2), cohorts[1])]
+    rounded = [*one[:1], (Fraction(1, 2) - Fraction(4e-16), cohorts[1])]
+    assert same_law(one, [*rounded, (Fraction(4e-16), cohorts[2])])
+    assert same_law([*rounded, (Fraction(4e-16), cohorts[2])], one)
+    for tiny in (Fraction(1e-9), Fraction(1e-12)):
+        other = [*one[:1], (Fraction(1, 2) - tiny, cohorts[1]), (tiny, cohorts[2])]
+        assert not same_law(one, other)
+        assert not same_law(other, one)
 
 
 # Defects in schemes: whole classes, each with the check that must fail.

@@ -59,3 +59,7 @@ def test_sums_over_outcomes() -> None:
 def test_probabilities_must_add_up() -> None:
     with pytest.raises(ValueError, match="add up to 1, not 1/2"):
         enumerated_moments([(Fraction(1, 2), Cohort.empty())], 1)
+    rounded = [(Fraction(1 / 3), Cohort.of([i], [1.0])) for i in range(3)]  # add up to 1 - 5e-17
+    assert np.allclose(enumerated_moments(rounded, 3).mean.astype(float), 1 / 3, rtol=1e-15)
+    with pytest.raises(ValueError, match="add up to 1"):
+        enumerated_moments([*rounded[:2], (Fraction(1 / 3 - 1e-9), Cohort.empty())], 3)

@@ -106,7 +106,7 @@ def enumerated_moments(outcomes: Iterable[tuple[Fraction, Cohort]], n: int) -> E
         total += chance
         count += chance * len(cohort)
         square += chance * len(cohort) ** 2
-    if total != 1:
+    if abs(total - 1) > 1e-12:  # probabilities may be rounded floats
         raise ValueError(f"the probabilities of all outcomes must add up to 1, not {total}")
     covariance = second - np.outer(mean, mean)
     return ExactMoments(mean, covariance, inclusion, count, square - count**2)
