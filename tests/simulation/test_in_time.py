@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, norm
 
 from fedcohort import simulate
 from fedcohort.core.errors import BadInput, DataNotFound
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.availability._intervals import Intervals
+from fedcohort.simulation.availability.base import InTime
+from fedcohort.simulation.availability.sessions import Sessions
 from fedcohort.simulation.fedscale import convert_behaviour, convert_capacity, plain_values
 
 WORK = LocalWork(steps=10, batch=10)
@@ -130,6 +134,73 @@ def test_sessions_last_as_long_as_they_should(name: str) -> None:
         assert (ends > times[online[:, client]]).all()
     lengths = [len(set(until[online[:, c], c].tolist())) for c in range(60)]
     assert 45 < np.mean(lengths) < 80  # 60,000 s in cycles of 900 s, short ones may be missed
+
+
+ONLINE, OFFLINE, CLIENTS = 300.0, 600.0, 4000
+LEVEL = 1e-6
+TIMES = (0.0, 30.0, 300.0, 900.0, 2_000.0, 20_000.0)
+
+
+def exceeds(name: str, seconds: float) -> float:
+    """Probability that a session under way at a random time lasts longer than these seconds.
+
+    P(R > x) = E[max(L - x, 0)] / E[L] for sessions of length L.
+    """
+    x, sigma = seconds / ONLINE, 1.27
+    if name == "markov":
+        return float(np.exp(-x))
+    upper = norm.sf(np.log(x) / sigma - sigma / 2)  # E[L; L > x]
+    return float(upper - x * norm.sf(np.log(x) / sigma + sigma / 2))
+
+
+def smallest_tails(model: InTime, now: float) -> tuple[float, float]:
+    """Exact tails of the number of clients online, and of the sessions that last long."""
+    until = model.until(CLIENTS, now, 0)
+    online = until > now
+    share = binomtest(int(online.sum()), CLIENTS, ONLINE / (ONLINE + OFFLINE)).pvalue
+    tails = []
+    for seconds in (20.0, 100.0, 300.0, 2_000.0):
+        longer = int((until[online] - now > seconds).sum())
+        expected = exceeds(model.name, seconds)
+        tails.append(binomtest(longer, int(online.sum()), expected).pvalue)
+    return share, min(tails) * len(tails)
+
+
+@pytest.mark.parametrize("name", ["sessions", "markov"])
+def test_clients_are_in_balance_from_the_first_second_on(name: str) -> None:
+    model = availability(f"{name}:online={ONLINE},offline={OFFLINE}")
+    tails = [tail for now in TIMES for tail in smallest_tails(model, now)]
+    assert min(tails) * len(tails) > LEVEL
+
+
+@pytest.mark.parametrize("name", ["sessions", "markov"])
+def test_a_start_within_a_first_whole_cycle_is_noticed(name: str) -> None:
+    """Every client came online once in the last ``online + offline`` seconds: too many stay."""
+
+    class FirstCycle(type(availability(name))):  # type: ignore[misc]
+        def until(self, n: int, now: float, seed: int) -> np.ndarray:
+            rng = np.random.default_rng(0)
+            begin = -(self.online + self.offline) * rng.random(n)
+            on = self.online * self.lengths(rng, (n, 400))
+            ends = begin[:, None] + np.cumsum(
+                on + self.offline * rng.standard_exponential(on.shape), axis=1
+            )
+            off_from = np.concatenate([begin[:, None], ends[:, :-1]], axis=1) + on
+            cycle = (ends > now).argmax(axis=1)[:, None]
+            leaves = np.take_along_axis(off_from, cycle, axis=1)[:, 0]
+            return np.maximum(leaves, now)
+
+    model = FirstCycle(online=ONLINE, offline=OFFLINE)
+    assert smallest_tails(model, 0.0)[0] < LEVEL
+    assert min(smallest_tails(model, 20_000.0)) > LEVEL  # balance comes late, so the start is it
+
+
+def test_a_whole_session_instead_of_the_rest_of_one_is_noticed() -> None:
+    class Whole(Sessions):
+        def remaining(self, rng: np.random.Generator, n: int) -> Any:
+            return self.lengths(rng, (n,))
+
+    assert smallest_tails(Whole(online=ONLINE, offline=OFFLINE), 0.0)[1] < LEVEL
 
 
 def test_whoever_asks_and_when_hears_the_same() -> None:

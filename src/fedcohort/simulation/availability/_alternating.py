@@ -21,6 +21,9 @@ CYCLES = 16
 class Alternating(InTime):
     """Sessions and absences in turn, of random lengths, each client on its own.
 
+    A run starts in balance: at every second a client is online with probability
+    online / (online + offline).
+
     Parameters
     ----------
     online
@@ -36,19 +39,30 @@ class Alternating(InTime):
     def lengths(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
         """Lengths of sessions with mean 1."""
 
+    @abstractmethod
+    def remaining(self, rng: np.random.Generator, n: int) -> Any:
+        """Remaining lengths of n such sessions that are under way at a random time.
+
+        Long sessions are under way more often: the density of the remaining length is
+        P(length > x).
+        """
+
     def until(self, n: int, now: float, seed: int) -> Floats:
-        """Every client starts a while ago, within its first cycle: by now it is anywhere in one."""
-        block, begin = 0, -(self.online + self.offline) * stream(seed, "sessions").random(n)
-        out = np.full(n, float(now))
+        """Each client starts within a session, or within an absence (exponential, no memory)."""
+        rng = stream(seed, "sessions")
+        starts_online = rng.random(n) < self.online / (self.online + self.offline)
+        first_on = np.where(starts_online, self.online * self.remaining(rng, n), 0.0)
+        block, begin, out = 0, np.zeros(n), np.full(n, float(now))
         waiting = np.arange(n)
         while len(waiting):
             rng = stream(seed, "sessions", block + 1)
-            on = self.online * self.lengths(
-                rng, (n, CYCLES)
-            )  # all clients: each has its own numbers
+            # Numbers of all clients are drawn, so that each client keeps its own.
+            on = self.online * self.lengths(rng, (n, CYCLES))
+            if block == 0:
+                on[:, 0] = first_on
             off = self.offline * rng.standard_exponential((n, CYCLES))
             ends = begin[:, None] + np.cumsum(on + off, axis=1)
-            starts = ends - on - off
+            starts = np.column_stack([begin, ends[:, :-1]])  # exact: `ends - on - off` is not
             inside = (starts <= now) & (now < starts + on)
             there = inside[waiting].any(axis=1)
             place = inside[waiting].argmax(axis=1)

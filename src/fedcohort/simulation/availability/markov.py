@@ -18,3 +18,6 @@ class Markov(Alternating):
 
     def lengths(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
         return rng.standard_exponential(shape)
+
+    def remaining(self, rng: np.random.Generator, n: int) -> Any:
+        return rng.standard_exponential(n)

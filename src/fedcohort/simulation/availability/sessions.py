@@ -29,3 +29,8 @@ class Sessions(Alternating):
 
     def lengths(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
         return np.exp(self.sigma * rng.standard_normal(shape) - self.sigma**2 / 2)
+
+    def remaining(self, rng: np.random.Generator, n: int) -> Any:
+        """A uniform part of a session drawn in proportion to its length: log-normal, too."""
+        lengths = np.exp(self.sigma * rng.standard_normal(n) + self.sigma**2 / 2)
+        return rng.random(n) * lengths
