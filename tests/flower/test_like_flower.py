@@ -23,6 +23,7 @@ from flwr.serverapp.strategy import FedAvg
 from fedcohort import flower
 from fedcohort.flower.familiar import ELSEWHERE, Familiar
 from fedcohort.schemes import SCHEMES
+from fedcohort.server import history
 from helpers.flower_play import QUICK, Counting, N, app, play, task
 
 ROOT = Path(__file__).parents[2]
@@ -477,6 +478,63 @@ def test_a_second_start_says_that_nothing_is_left_to_do(caplog) -> None:
     strategy.start(grid, first, num_rounds=2)
     assert "nothing to do: 2 of 2 rounds are done" in caplog.text
     assert len(strategy.cohorts) == 2
+
+
+def scored(number: int, arrays) -> MetricRecord:
+    return MetricRecord({"rounds": float(number)})
+
+
+def test_a_run_stops_when_should_stop_says_so_and_goes_on_when_started_again(tmp_path) -> None:
+    """As in flwr 1.43: it is called after every round, when the metrics of the round are there."""
+    asked = []
+
+    def should_stop(server_round, result) -> bool:
+        shown = result.train_metrics_clientapp, result.evaluate_metrics_clientapp
+        asked.append((server_round, [max(each) for each in shown]))
+        return result.evaluate_metrics_serverapp[server_round]["rounds"] >= 2
+
+    def started(rounds: int, folder=None, **options):
+        strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, folder=folder)
+        first = flower.first_model(task(), 3)
+        grid = flower.InProcessGrid(told(loss=1.0), N)
+        result = strategy.start(grid, first, num_rounds=rounds, evaluate_fn=scored, **options)
+        return strategy, result.arrays
+
+    stopped, model = started(20, tmp_path, should_stop=should_stop)
+    assert asked == [(1, [1, 1]), (2, [2, 2])]
+    assert len(stopped.cohorts) == 2
+    assert model == started(2)[1]
+    assert "should_stop" in history.read(tmp_path)[0]["stopped"]
+    assert started(3, tmp_path)[1] == started(3)[1]
+
+
+def test_on_round_gets_the_record_of_every_round_with_all_that_was_measured() -> None:
+    records = []
+    strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, train_metrics_aggr_fn=lost)
+    strategy.start(
+        flower.InProcessGrid(told(loss=1.0), N),
+        flower.first_model(task(), 3),
+        num_rounds=2,
+        evaluate_fn=scored,
+        on_round=records.append,
+    )
+    assert [record.round for record in records] == [0, 1]
+    assert [record.cohort for record in records] == strategy.cohorts
+    for record in records:
+        measured = {"train/lost": 7.0, "evaluate/loss": 1.0, "server/rounds": record.round + 1.0}
+        assert record.metrics == pytest.approx(measured)
+    assert [e for record in records for e in record.entries] == list(strategy.ledger.entries)
+
+
+def lost(records: list[RecordDict], key: str) -> MetricRecord:
+    return MetricRecord({"lost": 7.0})
+
+
+@pytest.mark.parametrize("name", ["should_stop", "on_round"])
+def test_what_start_calls_is_a_function(name) -> None:
+    strategy = flower.CohortStrategy("md:m=2", clients=N)
+    with pytest.raises(BadParameter, match=f"The '{name}' parameter of start must be a function"):
+        strategy.start(Counting(app(), N), flower.first_model(task(), 3), **{name: 3})
 
 
 def test_apps_that_are_none_get_a_sentence() -> None:

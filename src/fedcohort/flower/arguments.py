@@ -55,7 +55,7 @@ def given_scheme(scheme: Scheme[Any] | str | None) -> Scheme[Any]:
     return as_scheme(scheme)
 
 
-def check_start(arrays: object, rounds: Any) -> None:
+def check_start(arrays: object, rounds: Any, **functions: object) -> None:
     """Refuse what no run can begin with."""
     if not isinstance(arrays, ArrayRecord):
         remedy = "Write ArrayRecord(model.state_dict()), or first_model(task, seed=0)."
@@ -63,6 +63,9 @@ def check_start(arrays: object, rounds: Any) -> None:
         raise BadParameter("initial_arrays", "start", "an ArrayRecord of flwr.app", got, remedy)
     if not is_whole(rounds) or rounds < 0:
         raise BadParameter("num_rounds", "start", "an int of at least 0", rounds)
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise BadParameter(name, "start", "a function, or None", function)
 
 
 def _require(name: str, fits: bool, must: str, got: object) -> None:

@@ -49,7 +49,7 @@ _FAIR = "there is no q-FedAvg here: a scheme that prefers clients with a high lo
 ELSEWHERE = {
     **dict.fromkeys(
         ("grid", "initial_arrays", "num_rounds", "timeout", "train_config", "evaluate_config",
-         "evaluate_fn"), _START,
+         "evaluate_fn", "should_stop", "on_round"), _START,
     ),
     "proximal_mu": 'write algorithm="fedprox:mu=0.1"',
     **dict.fromkeys(("eta", "beta_1", "beta_2", "tau"), _ADAPTIVE),

@@ -70,6 +70,8 @@ class Session:
         self.facts: dict[str, Any] = {}  # what else the history is told of the run
         self.ledger: Ledger = population.ledger
         self.selection: Selection | None = None  # of a round that was not over
+        self.records: list[Record] = []
+        """The rounds that are over, with what was measured after them."""
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
         self.budget = Budget()
         self._asked = setup.aggregator.spec  # as it was before the clients were known
@@ -150,6 +152,7 @@ class Session:
         self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))
         self._booked = len(self.ledger.entries)
+        self.records.append(record)
         if self.folder is not None and self.history is not None:
             self.history.append(record)
             self.history.settings(self.promised())

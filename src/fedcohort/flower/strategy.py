@@ -49,12 +49,15 @@ from fedcohort.server.carrier import Train, Wanted, carry, require
 from fedcohort.server.gate import Fault, Gate
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.size_cap import SizeCap
+from fedcohort.server.records import Record
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
 from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
+ShouldStop = Callable[[int, Result], bool]
+OnRound = Callable[[Record], object]
 
 
 class CohortStrategy(Strategy):
@@ -273,9 +276,18 @@ class CohortStrategy(Strategy):
         train_config: ConfigRecord | None = None,
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Evaluate | None = None,
+        should_stop: ShouldStop | None = None,
+        on_round: OnRound | None = None,
     ) -> Result:
-        """Run until ``num_rounds`` rounds are done, those of an earlier session included."""
-        arguments.check_start(initial_arrays, num_rounds)
+        """Run until ``num_rounds`` rounds are done, those of an earlier session included.
+
+        After each round, when all its metrics are there, ``on_round`` is called with its
+        `fedcohort.server.records.Record`. Then ``should_stop`` is called with the number of the
+        round and the result so far, as by flwr 1.43; the run ends if it returns True.
+        """
+        arguments.check_start(
+            initial_arrays, num_rounds, should_stop=should_stop, on_round=on_round
+        )
         folder, began = self.session.folder, time.perf_counter()
         with nullcontext() if folder is None else folder.locked():
             self._timeout, self._rounds = timeout, num_rounds
@@ -307,12 +319,18 @@ class CohortStrategy(Strategy):
                     told = evaluate_fn(server_round, arrays)
                     log.info("\t└──> MetricRecord: %s", told)
                     self._keep(result.evaluate_metrics_serverapp, server_round, told, "server")
+                if on_round is not None:
+                    on_round(self.session.records[-1])
+                if should_stop is not None and should_stop(server_round, result):
+                    self._stop(f"should_stop returned True after round {server_round}.")
+                    num_rounds = server_round
+                    break
             self._verdict.run(max(0, num_rounds - done))
             logbook.ends(result, time.perf_counter() - began)
             return result
 
     def _stop(self, why: str) -> None:
-        """The privacy budget is spent: nobody was asked for one more round."""
+        """Say why the run ends before its last round."""
         log.warning("\t└──> the run stops here. %s", why)
         if self.session.history is not None:
             self.session.history.settings({"stopped": why})
@@ -492,7 +510,12 @@ class CohortStrategy(Strategy):
         if what is None:
             return
         where[round] = what
-        history = self.session.history
-        if by and history is not None:
-            single = {k: v for k, v in what.items() if isinstance(v, int | float)}
-            history.metrics(round - 1, single, by)
+        if not by:
+            return
+        session = self.session
+        single = {k: v for k, v in what.items() if isinstance(v, int | float)}
+        if session.history is not None:
+            session.history.metrics(round - 1, single, by)
+        record = session.records[-1]
+        named = {f"{by}/{name}": float(value) for name, value in single.items()}
+        session.records[-1] = replace(record, metrics={**record.metrics, **named})
