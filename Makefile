@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot screenshots flower-logs clean lock audit mutants
+.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot screenshots flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,21 @@ $(ENVIRONMENTS)/%/.installed: pyproject.toml
 test-adapters: $(FRAMEWORKS:%=$(ENVIRONMENTS)/%/.installed)  ## the loops of NVFlare, pfl and FedLab themselves
 	for name in $(FRAMEWORKS); do OPENBLAS_NUM_THREADS=1 FEDCOHORT_FRAMEWORK=$$name \
 	  $(ENVIRONMENTS)/$$name/bin/python -m pytest -o filterwarnings=default tests/adapters || exit 1; done
+
+# Another flwr over what the main environment has: 1.42 wants a certifi that not every index has.
+FLWR_NEXT ?= 1.42.*
+NEXT_TESTS ?= not slow and not parity and not flower
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+$(ENVIRONMENTS)/flower-next/.installed: $(VENV)/.installed-dev
+	$(BIN)/python -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-deps 'flwr==$(FLWR_NEXT)'
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$($(@D)/bin/python -c '$(PURELIB)')/main.pth"
+	touch $@
+
+test-flower-next: $(ENVIRONMENTS)/flower-next/.installed  ## the tests of Flower on another flwr; NEXT_TESTS='flower and not slow' for real processes
+	OPENBLAS_NUM_THREADS=1 $(ENVIRONMENTS)/flower-next/bin/python -m pytest -m '$(NEXT_TESTS)' \
+	  tests/flower tests/algorithms/test_flower.py tests/catalogue/test_a_flower.py
 
 test-wheel: $(VENV)/.installed-dev  ## the wheel alone, in an empty environment outside the repository
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py

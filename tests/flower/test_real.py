@@ -26,6 +26,7 @@ pytestmark = pytest.mark.flower
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "flower" / "digits"
 HOSTILE = Path(__file__).parent / "hostile"
+READING = Path(__file__).parent / "reading"
 SAMPLING = Path(__file__).parent / "sampling"
 SLOW = Path(__file__).parent / "slow"
 TUTORIAL = ROOT / "docs" / "tutorials" / "simulation-to-flower.md"
@@ -89,6 +90,22 @@ def test_a_simulation_with_ray_is_our_simulation(ray, scheme: str) -> None:
     told = finished(ray, run, out, 240)
     same(told, simulated(scheme, 20, 3))
     assert told["rejected"] == {}
+
+
+@pytest.mark.parametrize("stragglers", ["wait", "first:k=3"])
+def test_a_strategy_that_reads_replies_and_a_run_that_stops_early(ray, stragglers) -> None:
+    """A subclass reads all replies first; the run of 20 rounds stops when the model is at 2."""
+    out, clients = ray.place / f"{len(stragglers)}-reading.json", 4
+    config = {"clients": clients, "stragglers": stragglers, "out": str(out)}
+    run = ray.run(READING, f"num-supernodes={clients} client-resources-num-cpus=1", **config)
+    told = finished(ray, run, out, 240)
+    assert told["kind"] == "list"
+    assert told["void"] == 0
+    np.testing.assert_allclose(told["model"], 2.0)
+    assert [record["round"] for record in told["records"]] == [0, 1]
+    assert [record["clients"] for record in told["records"]] == told["read"]
+    if stragglers == "wait":
+        assert told["read"] == [list(range(clients))] * 2
 
 
 @pytest.fixture

@@ -15,21 +15,31 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
-from flwr.supercore.task_identity import TaskIdentity
 
 from fedcohort.core.errors import BadParameter
+
+if TYPE_CHECKING:
+    from flwr.supercore.run import Run
 
 log = logging.getLogger("flwr.fedcohort")
 RAISED = 2
 """Flower's code for "the ClientApp raised an exception"."""
 PULL = 0.01
 """Seconds between two looks for replies, where clients work in threads."""
+
+
+def _identify_process() -> None:
+    """Set the identity of this process, which the constructor of Message reads."""
+    try:
+        from flwr.supercore.task_identity import TaskIdentity
+    except ImportError:  # the module is private: a release of flwr may do without it
+        return
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
 
 
 class InProcessGrid(Grid):
@@ -71,8 +81,7 @@ class InProcessGrid(Grid):
             raise BadParameter(
                 "app", "InProcessGrid", "a ClientApp, or a function from a number to one", app
             )
-        # The constructor of Message reads the identity of the process.
-        TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
+        _identify_process()
         self.raises = raises
         self._told: set[tuple[int, str]] = set()
         self.contexts: dict[int, Context] = {}

@@ -1,0 +1,1 @@
+"""An app whose strategy reads replies and stops early."""
