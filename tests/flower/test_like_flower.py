@@ -144,7 +144,7 @@ def test_arguments_with_a_meaning_here_are_taken() -> None:
         ({"fraction_train": 0}, r"where nobody is to train, use Flower's FedAvg\(fraction_train=0"),
         ({"fraction_train": -1}, "'fraction_train' parameter of CohortStrategy must be left out"),
         ({"evaluate_fn": print}, r"start\(\) takes it: write strategy.start\(.*evaluate_fn="),
-        ({"proximal_mu": 0.1}, 'write algorithm="fedprox:mu=0.1"'),
+        ({"proximal_mu": 0.1}, r'train_config=ConfigRecord\(\{"proximal-mu": 0.1\}\)'),
         ({"min_train_nodes": 2}, "m of its scheme is how many clients train"),
         ({"arrayrecord_key": "model"}, r'Read msg.content\["arrays"\]'),
         ({"configrecord_key": "c"}, r'Read msg.content\["config"\]'),
@@ -202,6 +202,26 @@ def test_what_an_answer_tells_to_write_can_be_written(name) -> None:
     ):
         given = {argument: spec, "dropouts": "none", "quorum": 0}
         flower.CohortStrategy("binomial:m=3", clients=N, **given)
+
+
+def test_a_stock_client_of_fedprox_trains_by_what_the_answer_tells_to_write() -> None:
+    with pytest.raises(BadInput) as raised:
+        flower.CohortStrategy("full", clients=N, proximal_mu=0.1)
+    written = re.search(r"train_config=(.*\}\))", str(raised.value)).group(1)
+    config, clients, read = eval(written), flower.ClientApp(), []  # noqa: S307
+
+    @clients.train()
+    def train(message: Message, context) -> Message:
+        read.append(message.content["config"]["proximal-mu"])
+        return Message(RecordDict({"arrays": message.content["arrays"]}), reply_to=message)
+
+    grid, first = flower.InProcessGrid(clients, N), flower.first_model(task(), 3)
+    strategy = flower.CohortStrategy("full", clients=N, importance="equal")
+    strategy.start(grid, first, num_rounds=1, train_config=config)
+    assert read == [0.1] * N
+    prox = flower.CohortStrategy("full", clients=N, limits=QUICK, algorithm="fedprox:mu=0.1")
+    with pytest.raises(TooFewClients, match=re.escape(written)):
+        prox.start(grid, first, num_rounds=1)
 
 
 @pytest.mark.parametrize(

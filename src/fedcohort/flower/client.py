@@ -75,6 +75,13 @@ def default_key(context: Context) -> int | str:
     )
 
 
+PROXIMAL = (
+    " If yours adds the term of FedProx, leave out algorithm= and write strategy.start(..., "
+    'train_config=ConfigRecord({{"proximal-mu": {mu}}})).'
+)
+"""The remedy for a train function that was written for Flower's FedProx."""
+
+
 class CohortClientApp(ClientApp):
     """A ClientApp that answers the questions of schemes; made by `client_app`."""
 
@@ -150,7 +157,9 @@ class CohortClientApp(ClientApp):
                 f"{error} Install its package on the client, or give client_app(algorithms=[...])."
             ) from None
         if word and self.trains:
-            raise BadInput(rule_unused(found))
+            mu = found.parameters.get("mu") if found.name == "fedprox" else None
+            more = "" if mu is None else PROXIMAL.format(mu=mu)
+            raise BadInput(rule_unused(found) + more)
         if found.stateful and self.policy.folder is None:
             raise BadInput(
                 f"The local algorithm '{found.name}' lets clients remember "

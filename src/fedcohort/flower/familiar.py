@@ -51,7 +51,8 @@ ELSEWHERE = {
         ("grid", "initial_arrays", "num_rounds", "timeout", "train_config", "evaluate_config",
          "evaluate_fn", "should_stop", "on_round"), _START,
     ),
-    "proximal_mu": 'write algorithm="fedprox:mu=0.1"',
+    "proximal_mu": "write strategy.start(..., train_config=ConfigRecord({\"proximal-mu\": 0.1})), "
+    "as your train function reads it from FedProx",
     **dict.fromkeys(("eta", "beta_1", "beta_2", "tau"), _ADAPTIVE),
     "eta_l": "clients take their steps themselves: set it in their train function",
     **dict.fromkeys(("server_learning_rate", "server_momentum"), _MOMENTUM),
