@@ -25,8 +25,9 @@ from flwr.app import (
 from flwr.clientapp import ClientApp
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import population, wire
 from fedcohort.flower.exchange import Node
+from fedcohort.server.gate import Gate
 from helpers.flower_play import (
     QUICK,
     ROUNDS,
@@ -87,6 +88,23 @@ class Clock:
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
+
+
+def test_while_clients_are_waited_for_the_log_says_how_many_came(monkeypatch, caplog) -> None:
+    """At once and every ten seconds: 2 nodes for 15 seconds, then 5 that say who they are."""
+    clock, grid = Clock(monkeypatch), Coming(app(), N)
+
+    def pause(seconds: float) -> None:
+        clock.pause(seconds)
+        grid.hidden = set(range(2 if clock.now < 15 else 5, N))
+
+    pause(0.0)
+    limits = flower.Limits(population=38.0, poll=1.0)
+    present = population.Population(Gate(), limits)
+    with caplog.at_level("INFO"), pytest.raises(TooFewClients, match="8 clients were expected"):
+        present.wait(grid, N, pause)
+    said = [line for line in caplog.messages if "expected" in line]
+    assert said == [f"\t├──> 8 clients expected, {came} connected" for came in (2, 2, 5, 5)]
 
 
 def test_clients_that_fail_are_asked_again_ever_more_rarely(monkeypatch) -> None:

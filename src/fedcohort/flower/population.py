@@ -36,6 +36,8 @@ LONGEST_REST = 30.0
 """Seconds between two questions to nodes that fail, at most, while the first round waits."""
 LONGEST_LATER = 3600.0
 """The same for nodes that fail while rounds are played."""
+LOG_EVERY = 10.0
+"""Seconds between two lines of the log that say how many clients are connected."""
 NO_KEY = {
     "asked": "no key that could be one",
     "name": "no name: `flwr supernode register --name` gives one, a simulation none",
@@ -118,6 +120,7 @@ class Population:
         New nodes are asked at once, nodes that failed after a rest that doubles.
         """
         end, due = time.monotonic() + self.limits.population, 0.0
+        next_line = 0.0  # of the log
         rest, failures, asked = self.limits.poll, 0, False
         while True:
             found = set(grid.get_node_ids())
@@ -133,7 +136,12 @@ class Population:
                 if everyone:
                     failures = self._noted(failures, len(found))
                     due, rest = time.monotonic() + rest, min(2 * rest, LONGEST_REST)
-            left = end - time.monotonic()
+            now = time.monotonic()
+            if now >= next_line:
+                said = f", {len(self.nodes)} said who they are" if asked else ""
+                log.info("\t├──> %d clients expected, %d connected%s", expected, len(found), said)
+                next_line = now + LOG_EVERY
+            left = end - now
             if left <= 0:
                 raise TooFewClients(self._too_few(expected, len(found), asked))
             pause(min(self.limits.poll, left))
