@@ -528,6 +528,33 @@ def test_a_run_stops_when_should_stop_says_so_and_goes_on_when_started_again(tmp
     assert started(3, tmp_path)[1] == started(3)[1]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_result_of_a_resumed_run_contains_the_earlier_rounds(kept, tmp_path) -> None:
+    """A new strategy on the same folder, or a second start() of the same strategy."""
+    folder = tmp_path if kept else None
+
+    def made():
+        options = {"seed": 3, "train_metrics_aggr_fn": lost, "folder": folder}
+        return flower.CohortStrategy("md:m=3", clients=N, **options)
+
+    def started(strategy, rounds: int, arrays):
+        grid = flower.InProcessGrid(told(loss=1.0), N)
+        return strategy.start(grid, arrays, num_rounds=rounds, evaluate_fn=scored)
+
+    first, model = made(), flower.first_model(task(), 3)
+    half = started(first, 2, model)
+    result = started(made() if kept else first, 4, half.arrays)
+    folder = None
+    whole = started(made(), 4, model)
+    assert result.arrays == whole.arrays
+    for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp"):
+        assert getattr(result, name) == getattr(whole, name)
+        assert sorted(getattr(result, name)) == [1, 2, 3, 4]
+    assert dict(result.evaluate_metrics_serverapp) == {
+        number: MetricRecord({"rounds": float(number)}) for number in (1, 2, 3, 4)
+    }
+
+
 def test_on_round_gets_the_record_of_every_round_with_all_that_was_measured() -> None:
     records = []
     strategy = flower.CohortStrategy("md:m=3", clients=N, seed=3, train_metrics_aggr_fn=lost)

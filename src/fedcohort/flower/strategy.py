@@ -41,7 +41,7 @@ from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.flower.verdict import Verdict
 from fedcohort.ledger import Ledger
-from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule
+from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule, history
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.caps import LARGEST_SIZE
@@ -283,7 +283,8 @@ class CohortStrategy(Strategy):
 
         After each round, when all its metrics are there, ``on_round`` is called with its
         `fedcohort.server.records.Record`. Then ``should_stop`` is called with the number of the
-        round and the result so far, as by flwr 1.43; the run ends if it returns True.
+        round and the result so far, as by flwr 1.43; the run ends if it returns True. The result
+        contains the earlier rounds, with the single numbers of their metrics.
         """
         arguments.check_start(
             initial_arrays, num_rounds, should_stop=should_stop, on_round=on_round
@@ -300,6 +301,7 @@ class CohortStrategy(Strategy):
             log.info("")
             done = self.session.state.round if self.session.begun else 0
             logbook.found(done, num_rounds)
+            self._recall(result, done)
             if evaluate_fn is not None and done == 0:
                 told = evaluate_fn(0, arrays)
                 log.info("Initial global evaluation results: %s", told)
@@ -476,16 +478,8 @@ class CohortStrategy(Strategy):
         )
         new = session.finished(state, record)
         self.cohorts.append(self._carrier.cohort)
-        told: dict[str, Any] = {
-            **metrics,
-            "cohort-size": len(self._carrier.cohort),
-            "cohort-weight": float(self._carrier.cohort.weights.sum()),
-            "cohort-answered": record.filled,
-            "cohort-rejected": rejected.total(),
-            "cohort-void": int(record.void),
-        }
         self._verdict.round(record, new is not None, self.VOID_ROUNDS)
-        return new, MetricRecord(told)
+        return new, MetricRecord({**metrics, **_summary(record, self._carrier.cohort)})
 
     # -- evaluation --------------------------------------------------------------------------
 
@@ -503,6 +497,30 @@ class CohortStrategy(Strategy):
         metrics = self._evaluation.metrics(replies)
         return None if metrics is None else MetricRecord(metrics)
 
+    def _recall(self, result: Result, done: int) -> None:
+        """Fill a result with the metrics of the rounds before this start, where they were kept."""
+        session = self.session
+        if done and not session.records and session.folder is not None:
+            path = session.folder.path
+            read = history.read(path)[1] if history.is_history(path) else []
+            session.records = [record for record in read if record.round < done]
+        measured = {
+            "train": result.train_metrics_clientapp,
+            "evaluate": result.evaluate_metrics_clientapp,
+            "server": result.evaluate_metrics_serverapp,
+        }
+        for record in session.records:
+            for source, where in measured.items():
+                own: dict[str, Any] = {
+                    name.removeprefix(f"{source}/"): value
+                    for name, value in record.metrics.items()
+                    if name.startswith(f"{source}/")
+                }
+                if source == "train":
+                    own |= _summary(record, record.cohort)
+                if own:
+                    where[record.round + 1] = MetricRecord(own)
+
     def _keep(
         self, where: dict[int, MetricRecord], round: int, what: MetricRecord | None, by: str = ""
     ) -> None:
@@ -519,3 +537,14 @@ class CohortStrategy(Strategy):
         record = session.records[-1]
         named = {f"{by}/{name}": float(value) for name, value in single.items()}
         session.records[-1] = replace(record, metrics={**record.metrics, **named})
+
+
+def _summary(record: Record, cohort: Cohort) -> dict[str, Any]:
+    """Return how a round went, as metrics of Flower."""
+    return {
+        "cohort-size": len(cohort),
+        "cohort-weight": float(cohort.weights.sum()),
+        "cohort-answered": record.filled,
+        "cohort-rejected": sum(record.faults.values()),
+        "cohort-void": int(record.void),
+    }
