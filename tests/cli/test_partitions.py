@@ -41,8 +41,12 @@ def test_every_scheme_runs_on_every_partition_and_more_can_follow(typed) -> None
     words = f"compare md uniform {LITTLE} -T 2 -o run"
     code, out, said = typed(f"{words} --seeds 1 --partition-seed 3")
     assert (code, "on this one division of the data" in out) == (0, False)  # one seed says nothing
+    assert "Partition: dirichlet-per-class:n=6,alpha=0.5," in said
+    assert ": 6 clients with 138 to 313 samples.\n" in said
+    assert "divisions." not in said
     code, out, said = typed(f"{words} --seeds 2 --partition-seed 3 --partitions 2")
     assert code == 0
+    assert " samples, the first of 2 divisions.\n" in said
     assert "over 2 seeds on each of 2 divisions" in out
     assert "more than chance on divisions like these 2?" in out
     assert "[8/8] uniform, partition 4, seed 1" in said

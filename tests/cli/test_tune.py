@@ -29,6 +29,8 @@ def test_a_table_a_choice_and_a_command(tmp_path: Path) -> None:
     assert "Decided by validation accuracy, mean of the last 5 evaluations; 20 % of every" in text
     assert "The same budget for every scheme: 2 configurations x 2 runs x 2 rounds." in text
     assert "To be judged on the test set:" in text
+    default = "one-class-per-client:n=50,per_client=25,shuffle=true (by default): 50 clients"
+    assert f"Partition: {default} with 25 samples each.\n" in result.stderr
     command = next(line for line in result.output.splitlines() if "fedcohort compare" in line)
     words = shlex.split(command)
     assert words[2].startswith("md:m=3+work:lr=0.")

@@ -74,6 +74,57 @@ def test_a_test_set_of_its_own(tmp_path):
         data.load(str(tmp_path / "a.npz"))
 
 
+PARTS = {"x_train": X, "y_train": Y, "x_test": X[:4], "y_test": Y[:4]}
+
+
+def test_groups_of_the_training_samples_alone_are_the_clients(tmp_path):
+    np.savez(tmp_path / "a.npz", **PARTS, groups_train=SITE)
+    problem = Problem(str(tmp_path / "a.npz"))
+    task = problem.task()
+    assert problem.settings()["partition"] == "natural:n=none,min_size=1"
+    assert (task.sizes.tolist(), list(task.ids)) == ([20, 20], ["a", "b"])
+    assert len(task.data.y_test) == 4  # the test set is common to all clients
+    np.savez(tmp_path / "a.npz", **PARTS, site_train=SITE)
+    assert Problem(f"{tmp_path / 'a.npz'}:groups=site").task().sizes.tolist() == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({**PARTS, "groups_test": Y[:4]}, "not groups_test: .* groups="),
+        ({**PARTS, "groups": SITE}, "not groups: "),
+        ({**PARTS, "y": Y}, "not y: .* labels="),
+        ({**PARTS, "x": X}, "not x: .* samples="),
+        ({"x": X, "y": Y, "groups_train": SITE}, "x, y are read, but not groups_train: "),
+        ({"x": X, "y": Y, "y_test": Y[:4]}, "not y_test: "),
+        ({"x": X, "y": Y, "target": Y}, "not target: leave out what is not needed, or write label"),
+        ({"x": X, "y": Y, "data": X, "images": X}, "not data, images: "),
+    ],
+)
+def test_no_array_with_a_reserved_name_is_ignored(tmp_path, arrays, says):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(BadInput, match=says):
+        data.load(str(tmp_path / "a.npz"))
+
+
+def test_an_array_that_is_named_is_chosen_from_several(tmp_path):
+    np.savez(tmp_path / "a.npz", x=X[:, :1], data=X, y=Y, target=Y + 1, groups=Y, site=SITE)
+    found = data.load(f"{tmp_path / 'a.npz'}:samples=data,labels=target,groups=site")
+    assert (found.features, found.classes, set(found.groups_train)) == (3, 3, {"a", "b"})
+    np.savez(tmp_path / "a.npz", kind_train=X, y_train=Y, kind_test=X[:4], y_test=Y[:4])
+    assert len(data.load(f"{tmp_path / 'a.npz'}:samples=kind").y_test) == 4
+    with pytest.raises(BadInput, match=r"must have samples called 'x' or 'x_train'.*samples="):
+        data.load(str(tmp_path / "a.npz"))
+    with pytest.raises(BadInput, match="must have samples called 'sort' or 'sort_train'"):
+        data.load(f"{tmp_path / 'a.npz'}:samples=sort")
+    for name, array in PARTS.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    np.save(tmp_path / "z_train.npy", X[:, :2])
+    np.save(tmp_path / "z_test.npy", X[:4, :2])
+    assert data.load(f"{tmp_path / 'x_train.npy'}").features == 3
+    assert data.load(f"{tmp_path / 'x_train.npy'}:samples=z").features == 2
+
+
 def test_texts_are_labels_too(tmp_path):
     np.savez(tmp_path / "a.npz", x=X, y=SITE)
     found = data.load(str(tmp_path / "a.npz"))
@@ -151,14 +202,23 @@ def test_no_file_and_no_npz(tmp_path, mine):
 
 
 def test_the_command_line_takes_labels_and_groups(mine, tmp_path):
-    told = ["--labels", "grade", "--groups", "site", "--rounds", "2", "--seeds", "1", "--jobs", "1"]
+    shown = CliRunner().invoke(app(), ["compare", "--help"], env={"COLUMNS": "300"})
+    assert "default: (natural where the data name clients, else one-class-per-client" in " ".join(
+        shown.output.split()
+    )
+    names = ["--samples", "x", "--labels", "grade", "--groups", "site"]
+    told = [*names, "--rounds", "2", "--seeds", "1", "--jobs", "1"]
     out = tmp_path / "out"
     shown = CliRunner().invoke(
         app(), ["compare", "full", "--data", str(mine), *told, "--out", str(out)]
     )
     assert shown.exit_code == 0, shown.output
+    assert "Partition: natural:n=none,min_size=1 (by default): 2 clients with 16 samples each" in (
+        shown.stderr
+    )
+    assert "natural:n=none,min_size=1" in (out / "report.html").read_text()
     problem = json.loads((out / "settings.json").read_text())["problem"]
-    assert problem["data"] == f"file:unit=none,path={mine},labels=grade,groups=site"
+    assert problem["data"] == f"file:unit=none,path={mine},samples=x,labels=grade,groups=site"
     assert problem["partition"] == "natural:n=none,min_size=1"
     assert Problem(**problem).task().sizes.tolist() == [16, 16]
     shown = CliRunner().invoke(app(), ["compare", "full", "--labels", "grade"])

@@ -293,6 +293,7 @@ def test_real_mnist():
 def test_real_mnist_writers_are_clients():
     mnist = data.load("mnist")
     clients = data.partition.natural(mnist.groups_train)
+    assert not mnist.natural  # the default does not depend on a file of writers
     assert clients.n == 539
     assert clients.sizes.sum() == 60_000
 

@@ -23,7 +23,11 @@ from fedcohort.server.stragglers import STRAGGLERS
 from fedcohort.simulation.availability import AVAILABILITIES
 from fedcohort.simulation.devices import DEVICES
 from fedcohort.simulation.measures import MEASURES
+from fedcohort.simulation.problem import OTHERWISE
 from fedcohort.trace import CROSSINGS, SUSTAINED
+
+BY_DEFAULT = f"natural where the data name clients, else {OTHERWISE}"
+"""How data is divided without --partition."""
 
 
 def compare(
@@ -36,14 +40,20 @@ def compare(
         ),
     ],
     data: Annotated[str, part_option("Data set", DATA_SETS), DATA_SETS] = "digits",
+    samples: Annotated[
+        str | None, typer.Option(help="With --data file.npz: the array of the samples.")
+    ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="With --data file.npz: which array holds the labels.")
+        str | None, typer.Option(help="With --data file.npz: the array of the labels.")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="With --data file.npz: which array says whose a sample is.")
+        str | None,
+        typer.Option(help="With --data file.npz: the array with the client id of each sample."),
     ] = None,
     partition: Annotated[
-        str | None, part_option("How data is divided, as in iid:n=100", PARTITIONS), PARTITIONS
+        str | None,
+        part_option("How data is divided, as in iid:n=100", PARTITIONS, default=BY_DEFAULT),
+        PARTITIONS,
     ] = None,
     model: Annotated[str, part_option("Model, as in mlp:hidden=50", MODELS), MODELS] = "softmax",
     importance: Annotated[

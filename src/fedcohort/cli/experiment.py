@@ -84,7 +84,7 @@ def understood(**words: Any) -> Experiment:
         model=given.model,
         partition_seed=given.partition_seed,
         importance=read_importance(given.importance),
-        data_options=_told(labels=given.labels, groups=given.groups),
+        data_options=_told(samples=given.samples, labels=given.labels, groups=given.groups),
     )
     arms = [arm(word, otherwise={"m": given.m}) for word in given.schemes]
     return Experiment(problem, arms, options)

@@ -22,7 +22,7 @@ from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
 from fedcohort.simulation.comparison import SHORTER
-from fedcohort.simulation.divisions import divisions
+from fedcohort.simulation.divisions import Divisions, divisions
 from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.processes import JOBS_LIMIT
 from fedcohort.simulation.runfolder import CROSSING
@@ -47,9 +47,10 @@ def check_jobs(jobs: int) -> None:
         raise BadInput(f"The option --jobs must be {must}. Got {jobs} instead.")
 
 
-def part_option(text: str, kind: Kind[Any], *names: str) -> Any:
-    """An option that takes a part: its help says what there is."""
-    return typer.Option(*names, help=f"{text}. One of {', '.join(kind)}, or ./file.py.")
+def part_option(text: str, kind: Kind[Any], *names: str, default: str | None = None) -> Any:
+    """An option that takes a part: its help says what there is, and ``default`` what None means."""
+    listed = f"{text}. One of {', '.join(kind)}, or ./file.py."
+    return typer.Option(*names, help=listed, show_default=default or True)
 
 
 CrossingOption: TypeAlias = Annotated[
@@ -100,6 +101,7 @@ def run(
         disclosed(schemes, rounds, options.get("algorithm"), behind, options.get("aggregator")),
         file=sys.stderr,
     )
+    print(partition_used(problem, over), file=sys.stderr)
     labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
     command = command_line()
     kept: dict[str, Any] = {"command": command}
@@ -131,6 +133,17 @@ def run(
         _conclude(comparison, folder, target, as_json)
     if comparison.interrupted:
         raise typer.Exit(130)
+
+
+def partition_used(problem: Problem, over: Divisions) -> str:
+    """Name the partition of a comparison and the sizes of its clients."""
+    sizes = over.first.sizes
+    low, high = int(sizes.min()), int(sizes.max())
+    each = f"with {counted(low, 'sample')} each" if low == high else f"with {low} to {high} samples"
+    default = " (by default)" if problem.partition is None else ""
+    also = f", the first of {len(over.sources)} divisions" if len(over.sources) > 1 else ""
+    partition = over.settings["problem"]["partition"]
+    return f"Partition: {partition}{default}: {counted(len(sizes), 'client')} {each}{also}."
 
 
 def disclosed(

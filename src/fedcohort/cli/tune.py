@@ -17,12 +17,14 @@ from rich.text import Text
 from fedcohort import report
 from fedcohort.cli.compare import compare
 from fedcohort.cli.experiment import dated, understood
-from fedcohort.cli.running import check_options, command_line
+from fedcohort.cli.running import check_options, command_line, partition_used
 from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.spec import pieces
 from fedcohort.report.show.table import fit_table, wide
+from fedcohort.simulation.divisions import divisions
+from fedcohort.simulation.problem import reading_once
 from fedcohort.simulation.trials import BY, Tuning
 from fedcohort.simulation.tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
 
@@ -88,9 +90,14 @@ def tune(
         last=last,
         common=experiment.options,
     )
-    with report.watch(
-        list(found.tries), seeds, shared["rounds"], partitions=shared["partitions"]
-    ) as view:
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(reading_once())
+        over = divisions(experiment.problem, shared["partitions"])
+        print(partition_used(experiment.problem, over), file=sys.stderr)
+        watch = report.watch(
+            list(found.tries), seeds, shared["rounds"], partitions=shared["partitions"]
+        )
+        view = opened.enter_context(watch)
         try:
             tuning = found.run(
                 seeds=range(shared["seed"], shared["seed"] + seeds),

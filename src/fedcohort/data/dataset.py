@@ -40,6 +40,9 @@ class Dataset:
         bytes, an eighth or a quarter of the memory.
     vocabulary
         Where samples are tokens, how many different ones there may be.
+    natural
+        Whether the groups are the clients unless another partition is named; by default they are
+        where there are any. Without ``groups_test`` the test set is common to all clients.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Dataset:
     groups_test: Array | None = None
     unit: float = 1.0
     vocabulary: int | None = None
+    natural: bool | None = None
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -94,6 +98,8 @@ class Dataset:
                 f"unit of the data set '{self.name}' must be {must}; got {shown(self.unit)}."
             )
         self._check_tokens()
+        if self.natural is None:
+            object.__setattr__(self, "natural", self.groups_train is not None)
         for name in ("x_train", "y_train", "x_test", "y_test", "groups_train", "groups_test"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, read_only(getattr(self, name)))
@@ -108,11 +114,6 @@ class Dataset:
                     f"{name} of the data set '{self.name}' must be tokens in"
                     f" 0..{self.vocabulary - 1}; got {x.dtype} in [{x.min()}, {x.max()}]."
                 )
-
-    @property
-    def natural(self) -> bool:
-        """Whether it is a federation of its own: it knows whose its test samples are, too."""
-        return self.groups_train is not None and self.groups_test is not None
 
     @property
     def features(self) -> int:

@@ -26,7 +26,7 @@ def found(spec: ImageSet, request: Request) -> Four:
 
 
 def of_images(spec: ImageSet, arrays: Four, groups: Array | None = None) -> Dataset:
-    """Images as rows of pixels in [0, 1]."""
+    """Images as rows of pixels in [0, 1]; writers are clients only if that partition is named."""
     x_train, y_train, x_test, y_test = arrays
     return Dataset(
         spec.name,
@@ -36,6 +36,7 @@ def of_images(spec: ImageSet, arrays: Four, groups: Array | None = None) -> Data
         y_test.astype(np.int64),
         spec.classes,
         groups,
+        natural=False,
     )
 
 

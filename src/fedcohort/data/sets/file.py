@@ -23,7 +23,7 @@ from fedcohort.data.tables import with_test_set
 SAMPLES = ("x", "X", "data", "features", "images")
 LABELS = ("y", "labels", "label", "target", "targets")
 GROUPS = ("groups",)
-"""What arrays are usually called."""
+"""Names of arrays that need not be given."""
 BYTE = 255
 _LOOKED_AT = 4096  # rows, to tell what samples look like
 
@@ -31,6 +31,7 @@ _LOOKED_AT = 4096  # rows, to tell what samples look like
 def file(
     request: Request,
     path: str,
+    samples: str | None = None,
     labels: str | None = None,
     groups: str | None = None,
     unit: Annotated[float | None, Maybe(Real(0, open_low=True))] = None,
@@ -38,10 +39,12 @@ def file(
     """Arrays of your own, in an npz file or in npy files side by side.
 
     Arrays are found by name: ``x`` (samples, a row each), ``y`` (labels: whole numbers from 0, or
-    texts) and, if there are any, ``groups`` (whose a sample is; then those are the clients).
-    With a test set they are ``x_train``, ``x_test``, ``y_train`` and so on; without one every
+    texts) and, if there are any, ``groups`` (the client id of each sample).
+    With a test set they are ``x_train``, ``x_test``, ``y_train`` and so on; without
+    ``groups_test`` the test set is common to all clients. Without a test set every
     fifth sample of a group, in the order of labels, is for testing. Arrays in npy files,
-    ``x_train.npy`` beside ``y_train.npy``, stay on disk until they are needed.
+    ``x_train.npy`` beside ``y_train.npy``, stay on disk until they are needed. An array that has
+    one of these names and is not read is an error.
 
     Parameters
     ----------
@@ -49,18 +52,28 @@ def file(
         A folder to look in first.
     path
         The npz file, or the npy file of the samples.
-    labels, groups
-        What those arrays are called, without ``_train``.
+    samples, labels, groups
+        Names of these arrays, without ``_train``.
     unit
         What samples are divided by when they are computed with, 255 for bytes. Where they look
         like bytes and nothing is said, they are taken as they are, with a warning.
     """
     place = _found(Path(path).expanduser(), request)
-    arrays = _Arrays.of(place)
+    arrays = _Arrays.of(place, samples)
     many = arrays.split
-    x = {part: arrays.get(arrays.samples + part) for part in (many or ("",))}
-    y = arrays.both(labels, LABELS, "labels", many)
-    ids = arrays.both(groups, GROUPS, "groups", many, optional=groups is None)
+    of_samples = {part: arrays.samples + part for part in (many or ("",))}
+    x = {part: arrays.get(name) for part, name in of_samples.items()}
+    names = {
+        "samples": of_samples,
+        "labels": arrays.named(labels, LABELS, "labels", many),
+        "groups": arrays.named(groups, GROUPS, "groups", many, optional=groups is None),
+    }
+    named = {"samples": samples or place.suffix == ".npy", "labels": labels, "groups": groups}
+    arrays.check_all_are_read(names, [kind for kind, name in named.items() if not name])
+    y, ids = (
+        {part: arrays.get(name) for part, name in names[kind].items()}
+        for kind in ("labels", "groups")
+    )
     for name, held in {"labels": y, "groups": ids}.items():
         for part, array in held.items():
             if array.ndim != 1 or len(array) != len(x[part]):
@@ -104,17 +117,21 @@ class _Arrays:
     get: Callable[[str], Array]
 
     @classmethod
-    def of(cls, place: Path) -> _Arrays:
+    def of(cls, place: Path, told: str | None) -> _Arrays:
         if place.suffix == ".npy":
             names = tuple(sorted(each.stem for each in place.parent.glob("*.npy")))
-            stem = place.stem.removesuffix("_train").removesuffix("_test")
+            stem = told or place.stem.removesuffix("_train").removesuffix("_test")
             return cls(place, names, stem, partial(_mapped, place.parent))
         names = array_names(place)
-        known = (each for each in SAMPLES if each in names or f"{each}_train" in names)
+        usual = SAMPLES if told is None else (told,)
+        known = (each for each in usual if each in names or f"{each}_train" in names)
         samples = next(known, None)
         if samples is None:
             there = ", ".join(names) or "nothing"
-            raise BadInput(f"'{place}' must have samples called 'x' or 'x_train'; it has {there}.")
+            raise BadInput(
+                f"'{place}' must have samples called '{usual[0]}' or '{usual[0]}_train'; it has "
+                f"{there}: tell which, samples=..."
+            )
         return cls(place, names, samples, partial(_member, place))
 
     @property
@@ -127,18 +144,20 @@ class _Arrays:
             raise BadInput(f"'{self.place}' has no array '{missing}' beside the other.")
         return parts if all(there) else ()
 
-    def both(
+    def named(
         self,
         told: str | None,
         usual: tuple[str, ...],
         what: str,
         split: tuple[str, ...],
         optional: bool = False,
-    ) -> dict[str, Array]:
+    ) -> dict[str, str]:
+        """Names of the arrays of one kind by ending; a test set may be without groups."""
         endings = split or ("",)
+        needed = endings[:1] if what == "groups" else endings
         for name in usual if told is None else (told,):
-            if all(name + ending in self.names for ending in endings):
-                return {ending: self.get(name + ending) for ending in endings}
+            if all(name + ending in self.names for ending in needed):
+                return {e: name + e for e in endings if name + e in self.names}
         if optional:
             return {}
         wanted = " and ".join(f"'{told or usual[0]}{ending}'" for ending in endings)
@@ -146,6 +165,20 @@ class _Arrays:
         raise BadInput(
             f"'{self.place}' must have {what} in {wanted}; it has {there}: tell which, {what}=..."
         )
+
+    def check_all_are_read(self, read: Mapping[str, Mapping[str, str]], kinds: list[str]) -> None:
+        """Refuse an array with a usual name of one of these kinds that is not read."""
+        usual = {"samples": SAMPLES, "labels": LABELS, "groups": GROUPS}
+        used = [name for held in read.values() for name in held.values()]
+        for kind in kinds:
+            known = {name + part for name in usual[kind] for part in ("", "_train", "_test")}
+            unread = [name for name in self.names if name in known.difference(used)]
+            if unread:
+                raise BadInput(
+                    f"'{self.place}': {', '.join(used)} are read, but not "
+                    f"{', '.join(unread)}: leave out what is not needed, or write {kind}=... to "
+                    f"name the array of the {kind}."
+                )
 
 
 def _member(place: Path, name: str) -> Array:
