@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedcohort.recipes import recipes
-from fedcohort.reproduction.page import kept, page
+from fedcohort.reproduction.page import kept, outdated, page
 
 HERE = Path(__file__).parent
 PAGE = HERE / "reproduction.md"
@@ -18,3 +18,5 @@ def made() -> str:
 if __name__ == "__main__":
     PAGE.write_text(made(), encoding="utf-8")
     print(f"Written: {PAGE}")
+    for line in outdated(recipes(), kept(HERE / "results")):
+        print(f"Does not count: {line}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from fedcohort.core.errors import BadInput
-from fedcohort.learning import LocalWork
 from fedcohort.recipes import Cell, Claim, Close, Computed, Exact, Judged, Recipe, Run, Scale
 from fedcohort.reproduction.findings import NOT_RUN
 from fedcohort.reproduction.page import BEGIN, kept, page
@@ -75,22 +73,6 @@ def test_a_claim_names_the_scale_that_runs_its_cells() -> None:
     assert "<li>of one: <em>accuracy of full (one) is within ±0.1 of 1, two" in full
 
 
-def test_settings_of_a_recipe_are_told_apart() -> None:
-    one = Cell("one", Problem("digits", "iid:n=4"), ["full"], rounds=1)
-    mine, scale = replace(RECIPE, cells=(one,)), RECIPE.scales["quick"]
-    assert mine.settings(scale) == mine.settings(replace(scale, seeds=9, partitions=3))
-    for other in (replace(one, work=LocalWork(steps=1)), replace(one, rounds=2)):
-        assert replace(mine, cells=(other,)).settings(scale) != mine.settings(scale)
-    assert mine.settings(replace(scale, numbers={"steps": 3})) != mine.settings(scale)
-    assert mine.settings(scale) != replace(mine, compute=None).settings(scale)
-
-
-def test_other_code_that_computes_is_another_setting() -> None:
-    other = replace(RECIPE, compute=inspect.getsource)  # of another module
-    scale = RECIPE.scales["quick"]
-    assert other.settings(scale) != RECIPE.settings(scale)
-
-
 def test_ours_are_counted_apart_and_what_was_chosen_late_is_marked(tmp_path: Path) -> None:
     ours = replace(RECIPE.claims[0], statement="we ask", ours=True, exploratory="bound after a run")
     mine = replace(RECIPE, claims=(*RECIPE.claims, ours))
@@ -128,10 +110,11 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
     assert "\n| A paper | 1 | 1 | 0 | 0 | 0 | 0 | – |\n" in made
     changed = replace(RECIPE, claims=(replace(RECIPE.claims[0], judge=Exact("answer", 42, 1)),))
     assert "Not run yet" in page(TEXT, [changed], results)
-    older = [{**each, "settings": "another"} for each in results]
+    older = [{**each, "digest": "another"} for each in results]
     assert "Not run yet" in page(TEXT, [RECIPE], older)
-    older = [{k: v for k, v in each.items() if k != "settings"} for each in results]
+    older = [{k: v for k, v in each.items() if k != "digest"} for each in results]
     assert "Not run yet" in page(TEXT, [RECIPE], older)  # from before there was such a digest
+    assert "Not run yet" in page(TEXT, [replace(RECIPE, version=2)], results)
     (tmp_path / "mine-quick.json").rename(tmp_path / "mine.json")
     with pytest.raises(BadInput, match=r"must be named 'mine-quick\.json'"):
         kept(tmp_path)

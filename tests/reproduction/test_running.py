@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -160,14 +161,22 @@ def test_partitions_are_the_units(tmp_path: Path) -> None:
     assert (more.units, more.unit) == (3, "partition")
 
 
+def counting_arms(seen: list[int], task: Any) -> dict[str, str]:
+    seen.append(len(task.sizes))
+    return {"md": "md:m=2", "uniform": f"uniform:m={len(seen)}"}
+
+
+def two_arms(task: Any) -> list[str]:
+    return ["md:m=2", "uniform:m=2"]
+
+
+def choosing_arms(task: Any) -> Any:
+    return CHOOSING.arms
+
+
 def test_arms_that_depend_on_the_clients(tmp_path: Path) -> None:
-    seen = []
-
-    def arms(task: object) -> dict[str, str]:
-        seen.append(len(task.sizes))  # type: ignore[attr-defined]
-        return {"md": "md:m=2", "uniform": f"uniform:m={len(seen)}"}
-
-    cell = replace(CELL, arms=arms)
+    seen: list[int] = []
+    cell = replace(CELL, arms=partial(counting_arms, seen))
     found = ran(replace(TINY, cells=(cell,)), tmp_path, partitions=2, seeds=1)
     assert seen == [6, 6]
     assert found.findings[0].unit == "partition"
@@ -186,7 +195,7 @@ def test_runs_go_seed_by_seed_where_arms_depend_on_the_division(
         return real(self, task, **options)
 
     monkeypatch.setattr(comparison.Arm, "run", counted)
-    cell = replace(CELL, arms=lambda task: ["md:m=2", "uniform:m=2"])
+    cell = replace(CELL, arms=two_arms)
     ran(replace(TINY, cells=(cell,)), tmp_path, partitions=2, seeds=2)
     assert order == [(seed, at) for seed in (0, 1) for at in (0, 0, 1, 1)]
 
@@ -214,7 +223,7 @@ def test_step_sizes_are_chosen_on_validation_data(
     depending: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blinded(monkeypatch)
-    arms: Any = (lambda task: CHOOSING.arms) if depending else CHOOSING.arms
+    arms: Any = choosing_arms if depending else CHOOSING.arms
     tuned = replace(TINY, cells=(replace(CHOOSING, arms=arms),), panels=())
     judged = ran(tuned, tmp_path, partitions=2)
     facts = json.loads(json.dumps(judged.as_dict()))["tuned"]["digits"]

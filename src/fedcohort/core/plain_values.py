@@ -1,9 +1,22 @@
-"""Values as JSON has them."""
+"""Values as JSON has them, and the digest of settings that are written in them."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import partial
+from hashlib import blake2b
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
+
+import numpy as np
+
+from fedcohort.core.errors import BadInput, shown
+from fedcohort.core.spec import spec
+
+_ABSENT = object()
 
 
 def for_json(value: Any) -> Any:
@@ -19,3 +32,116 @@ def for_json(value: Any) -> Any:
     if isinstance(value, list):
         return [for_json(each) for each in value]
     return tuple(for_json(each) for each in value) if isinstance(value, tuple) else value
+
+
+def plain_settings(value: Any, path: str) -> Any:
+    """Return a setting in JSON values, without module paths or source text.
+
+    Fields at their default are left out, so a new field with a default changes nothing. A part
+    becomes its word, a function its name. ``path`` names the setting in the error message.
+
+    >>> from fedcohort.schemes.md import MD
+    >>> plain_settings({"arms": (MD(m=3), "full"), "lr": np.float64(0.5)}, "mine")
+    {'arms': ['md:m=3', 'full'], 'lr': 0.5}
+    >>> plain_settings(lambda task: ["full"], "mine.arms")
+    Traceback (most recent call last):
+    ...
+    fedcohort.core.errors.BadInput: The setting 'mine.arms' must be a plain value, or a part or \
+function with a name. Got a lambda; define a function with 'def'.
+    """
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufU":
+        return plain_settings(value.tolist(), path)
+    if value is None or isinstance(value, int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain_settings(each, f"{path}.{key}") for key, each in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain_settings(each, f"{path}[{i}]") for i, each in enumerate(value)]
+    if isinstance(value, partial):
+        given = {"args": value.args, **value.keywords}
+        return {**plain_settings(value.func, path), "given": plain_settings(given, path)}
+    if isinstance(value, FunctionType | BuiltinFunctionType | np.ufunc | type):
+        return {"function": _function_name(value, path)}
+    if is_dataclass(value):
+        return _dataclass_settings(value, path)
+    raise _no_plain_value(path, shown(value), "make its class a frozen dataclass with a name.")
+
+
+def _function_name(function: Any, path: str) -> str:
+    if function.__name__ == "<lambda>":
+        raise _no_plain_value(path, "a lambda", "define a function with 'def'.")
+    if getattr(function, "__closure__", None):
+        got = f"the function '{function.__name__}', which reads variables around it"
+        raise _no_plain_value(path, got, "pass them as arguments through functools.partial.")
+    return str(function.__name__)
+
+
+def _no_plain_value(path: str, got: str, remedy: str) -> BadInput:
+    must = "must be a plain value, or a part or function with a name"
+    return BadInput(f"The setting '{path}' {must}. Got {got}; {remedy}")
+
+
+def _dataclass_settings(value: Any, path: str) -> Any:
+    """Return the word of a part, the fields of a record, or the name of an opaque value."""
+    part = getattr(type(value), "name", None)
+    try:
+        settings = fields_not_at_default(value, path)
+    except BadInput:
+        own = getattr(value, "name", None)
+        if isinstance(own, str) and own != part and "name" in value.__dataclass_fields__:
+            return own
+        raise
+    if isinstance(part, str):
+        return spec(part, settings) if all(map(_flat, settings.values())) else {part: settings}
+    if callable(value):
+        got = f"a callable {type(value).__name__} without a name"
+        raise _no_plain_value(path, got, "give its class a class attribute 'name'.")
+    return settings
+
+
+def _flat(setting: Any) -> bool:
+    """Return whether a word can hold a setting: brackets in it would be lost."""
+    parts = setting if isinstance(setting, list) else [setting]
+    return not any(isinstance(part, dict | list) for part in parts)
+
+
+def fields_not_at_default(value: Any, path: str) -> dict[str, Any]:
+    """Return the fields of a dataclass as plain settings, without those at their default."""
+    settings = {}
+    for field in fields(value):
+        name = f"{path}.{field.name}"
+        setting = plain_settings(getattr(value, field.name), name)
+        if _default(field) is MISSING or setting != plain_settings(_default(field), name):
+            settings[field.name] = setting
+    return settings
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def settings_digest(settings: Mapping[str, Any]) -> str:
+    """Return a digest of plain settings, whatever the order of their names.
+
+    >>> settings_digest({"m": 3, "lr": 0.5}) == settings_digest({"lr": 0.5, "m": 3})
+    True
+    """
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def changed_settings(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """Yield one line per setting that differs.
+
+    >>> list(changed_settings({"work": {"lr": 0.5}}, {"work": {"lr": 0.1, "mu": 1}}))
+    ['work.lr: 0.5 before, 0.1 now', 'work.mu: absent before, 1 now']
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            inner = f"{path}.{name}" if path else name
+            yield from changed_settings(old.get(name, _ABSENT), new.get(name, _ABSENT), inner)
+    elif old != new:
+        before, now = ("absent" if each is _ABSENT else repr(each) for each in (old, new))
+        yield f"{path}: {before} before, {now} now"

@@ -67,6 +67,7 @@ class Judged:
             "partitions": scale.partitions,
             "seed": self.results.seed,
             "partition": self.results.partition,
+            "digest": recipe.digest(scale),
             "settings": recipe.settings(scale),
             "verdict": self.verdict,
             "claims": [

@@ -2,8 +2,7 @@
 
 It is made of recipes, which say what is claimed, and of the JSON files of runs that are kept. A
 claim whose criterion is another than that of the run, or that no run has seen, is not run yet; nor
-is one whose run had other settings, or computed by other code, than the recipe has now, or does
-not say which.
+is one whose run had other settings, or another version, than the recipe has now.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.core.errors import BadInput
+from fedcohort.core.plain_values import changed_settings
 from fedcohort.reproduction.findings import NOT_RUN, VERDICTS
 from fedcohort.reproduction.judged import found_text, marked, times
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
@@ -38,6 +38,18 @@ def kept(folder: Path) -> list[Facts]:
             )
         found.append(facts)
     return found
+
+
+def outdated(recipes: Mapping[str, Recipe], results: Iterable[Facts]) -> Iterator[str]:
+    """Yield one line per result that does not count, with the settings that differ."""
+    for facts in results:
+        recipe, name = recipes.get(facts["recipe"]), f"{facts['recipe']}-{facts['scale']}"
+        scale = None if recipe is None else recipe.scales.get(facts["scale"])
+        if recipe is None or scale is None:
+            yield f"{name}: no such recipe or scale"
+        elif facts.get("digest") != recipe.digest(scale):
+            changes = changed_settings(facts.get("settings", {}), recipe.settings(scale))
+            yield f"{name}: {'; '.join(changes)}"
 
 
 def page(text: str, recipes: Iterable[Recipe], results: Sequence[Facts]) -> str:
@@ -167,7 +179,7 @@ def _run(
     ours = [facts for facts in results if facts["recipe"] == recipe.name]
     for facts in sorted(ours, key=lambda each: SCALES.index(each["scale"])):
         scale = recipe.scales.get(facts["scale"])
-        if scale is None or facts.get("settings") != recipe.settings(scale):
+        if scale is None or facts.get("digest") != recipe.digest(scale):
             continue
         for found in facts["claims"]:
             if found["verdict"] == NOT_RUN:

@@ -15,8 +15,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.fingerprint import Digest, source_digest
+from fedcohort.core.fingerprint import source_digest
 from fedcohort.core.parameters import is_whole
+from fedcohort.core.plain_values import fields_not_at_default, plain_settings, settings_digest
 from fedcohort.core.types import Array
 from fedcohort.learning import Task
 from fedcohort.learning.work import LocalWork
@@ -66,7 +67,8 @@ class Cell:
         Data, partition and model. Partition k of several is that of ``partition_seed + k``.
     arms
         Words such as ``"md:m=10"`` or ``"md:m=10+scaffold"``, schemes, a mapping from label to
-        either; or a function of the task that gives them, where they depend on the clients' sizes.
+        either; or a function of the task that gives them, where they depend on the clients' sizes:
+        one with a name, or `functools.partial` of it.
     rounds, work
         T, and what a chosen client does.
     options
@@ -219,6 +221,9 @@ class Recipe:
         shows, which stands beside it.
     notes
         Where this differs from the paper at every scale, and why.
+    version
+        Raise it when ``compute``, a named function of a cell, or a default they rely on changes
+        its meaning. Kept results of older versions then no longer count.
     """
 
     name: str
@@ -234,8 +239,12 @@ class Recipe:
     panels: tuple[Panel, ...] = field(default=(), repr=False)
     shows: str = ""
     notes: tuple[str, ...] = ()
+    version: int = 1
 
     def __post_init__(self) -> None:
+        if not is_whole(self.version) or self.version < 1:
+            owner = f"the recipe '{self.name}'"
+            raise BadParameter("version", owner, "an int of at least 1", self.version)
         if self.run is not None:
             if self.run.__module__.split(".")[0] != __name__.split(".")[0]:
                 warnings.warn(
@@ -297,18 +306,30 @@ class Recipe:
                 used += step.argval if isinstance(step.argval, tuple) else [step.argval]
         return seed in used
 
-    def settings(self, scale: Scale) -> str:
-        """A digest of what is run at a scale, but for seeds and partitions: runs of now, or old."""
-        digest = Digest(f"the recipe '{self.name}'")
-        digest.add("cells", self.cells_at(scale))
-        digest.add("numbers", dict(scale.numbers))
-        if self.compute is not None:
-            digest.add("compute", self.code)
-        return digest.hex()
+    def settings(self, scale: Scale) -> dict[str, Any]:
+        """Return the settings of a scale in plain values, without seeds and partitions."""
+        cells = {}
+        for cell in self.cells_at(scale):
+            cells[cell.name] = fields_not_at_default(cell, f"{self.name}.cells.{cell.name}")
+            del cells[cell.name]["name"]
+        settings = {
+            "version": self.version if self.version > 1 else None,
+            "computes": self.compute is not None or None,
+            "cells": cells,
+            "numbers": plain_settings(scale.numbers, f"{self.name}.numbers"),
+        }
+        return {"recipe": self.name, **{key: each for key, each in settings.items() if each}}
+
+    def digest(self, scale: Scale) -> str:
+        """Return the digest of `settings`: a kept result with another digest does not count."""
+        return settings_digest(self.settings(scale))
 
     @property
     def code(self) -> str | None:
-        """A digest of the source that computes; None where nothing does, or it cannot be read."""
+        """Return a digest of the source of `compute`, by which a run folder notices an edit.
+
+        None without `compute`, or where the source cannot be read.
+        """
         function: Any = getattr(self.compute, "func", self.compute)  # of a partial
         return None if function is None else source_digest(function)
 

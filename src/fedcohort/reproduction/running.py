@@ -70,6 +70,7 @@ class Run:
     ) -> Run:
         """At a scale by name, with other numbers of seeds and partitions where they are given."""
         chosen = recipe.scale(scale)
+        recipe.settings(chosen)  # a setting without a name is refused before hours of runs
         given = {"seeds": seeds, "partitions": partitions, "partition": how.get("partition", 0)}
         for name, number in recipe.idle(scale, **given).items():
             why = f"{int(name != 'partition')} at the scale '{scale}', for it makes no difference"
@@ -219,6 +220,7 @@ class Run:
             "seed": seed,
             "code": self.recipe.code,
             "version": __version__,
+            **({"recipe version": self.recipe.version} if self.recipe.version > 1 else {}),
         }
 
     def kept(self, seed: int) -> Computed | None:
