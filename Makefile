@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction recipes docs screenshot screenshots flower-logs clean lock audit mutants
+.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction errata recipes docs screenshot screenshots flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -124,6 +124,9 @@ recipes: $(VENV)/.installed-dev  ## every recipe at the quick scale: that it run
 
 reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results in docs/results
 	$(BIN)/python docs/make_reproduction.py
+
+errata: $(VENV)/.installed-dev  ## docs/errata.md from the records in docs/make_errata.py
+	$(BIN)/python docs/make_errata.py
 
 flower-logs:  ## a stock Flower app before and after, run for the page of its two logs
 	$(BIN)/python docs/make_flower_logs.py

@@ -156,6 +156,20 @@ def test_covariances_of_clustered_sampling_may_be_larger_than_those_of_md() -> N
     assert md.covariance[0, 1] == md.covariance[0, 2] == Fraction(case["cov_md"])
 
 
+@pytest.mark.parametrize(("sizes", "m"), [([5, 4, 3, 2, 1], 2), ([9, 4, 2, 1, 1], 3)])
+def test_clustered_sampling_chooses_every_client_more_often(sizes: list[int], m: int) -> None:
+    # Equation (23); (56) prints the other direction.
+    p = [Fraction(size, sum(sizes)) for size in sizes]
+    chances = [Fraction(0)] * len(sizes)
+    for chance, cohort in alg1(sizes, m).enumerate():
+        for client in set(cohort.clients.tolist()):
+            chances[client] += chance
+    md = [1 - (1 - share) ** m for share in p]
+    assert all(ours >= theirs for ours, theirs in zip(chances, md, strict=True))
+    if m == 2:
+        assert (chances[0], md[0]) == (Fraction(2, 3), Fraction(5, 9))
+
+
 class AllOrNobody(Design):
     """With probability 1/2 everybody takes part, with weight 2 p_i, else nobody."""
 

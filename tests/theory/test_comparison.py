@@ -85,6 +85,19 @@ def test_144_and_147_are_printed_the_wrong_way_round():
     assert not F(17, 45) <= F(11, 30)
 
 
+@pytest.mark.parametrize("n", [4, 6, 8])
+def test_equal_importances_at_fixed_m_and_at_half_of_n(n):
+    # Section 3.3 says that Sigma of uniform sampling falls with n. At fixed m it grows. With
+    # m = n/2, as in Figure 2a, the difference to MD falls, as that figure says.
+    def sigma(name, m):
+        design = scheme(name, m=m).law(Federation.from_sizes([1] * n))
+        return sum(enumerated_moments(design.enumerate(), n).variance)
+
+    assert sigma("uniform", 2) == F(1, 2) - F(1, n)
+    half = n // 2
+    assert sigma("md", half) - sigma("uniform", half) == F(half - 1, half * n)
+
+
 def test_crossing_of_the_synthetic_example():
     r = crossing_share(10, 5)
     assert r == pytest.approx(0.344949, abs=1e-6)
