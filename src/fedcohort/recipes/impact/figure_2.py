@@ -78,8 +78,6 @@ FIGURE_2 = Recipe(
             "and with equal importances by less, the more clients there are",
             "Figure 2a: inversely proportional to n",
             _fades("MD", "uniform", EQUAL),
-            erratum="by 1/m - 1/n, which grows with n",
-            see="theory.md",
         ),
         Claim(
             "with importances by size MD outperforms uniform sampling",
