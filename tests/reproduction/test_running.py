@@ -379,6 +379,8 @@ def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
 def test_a_recipe_that_is_none() -> None:
     with pytest.raises(BadInput, match="must have cells, or compute"):
         Recipe("x", "t", "p", scales={"quick": Scale()}, claims=(CLAIM,))
+    with pytest.raises(BadParameter, match="'kind' parameter of a claim must be one of theory"):
+        replace(TINY.claims[0], kind="proof")
     with pytest.raises(BadInput, match="must have a scale"):
         replace(TINY, scales={})
     with pytest.raises(BadInput, match="must claim something"):

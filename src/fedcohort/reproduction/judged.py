@@ -188,6 +188,7 @@ def described(claim: Claim, finding: Finding, results: Results) -> dict[str, Any
         "erratum": claim.erratum,
         "ours": claim.ours,
         "exploratory": claim.exploratory,
+        "kind": claim.kind,
         **found,
         "needed": finding.needed,
         "remedy": ": ".join(filter(None, (finding.remedy, _options(finding, results)))),

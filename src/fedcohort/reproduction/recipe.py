@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SCALES = ("quick", "standard", "full")
 """A minute; under an hour for all recipes of a paper; as in the paper. On two cores."""
+KINDS = ("theory", "printed", "sound", "oracle", "toy")
+"""Kinds of claims; see `Claim`."""
 Arms: TypeAlias = Sequence[Which] | Mapping[str, Which]
 """As `compare` takes them: words, schemes, or either by label."""
 
@@ -184,6 +186,11 @@ class Claim:
         Asked by us: the paper does not say so. It is judged and shown, but counted apart.
     exploratory
         What was chosen after looking at results, in a few words: then it is no test.
+    kind
+        ``"theory"``: a statement that is proved or computed without training. ``"printed"``: runs
+        of the schemes and baselines as the paper prints them. ``"sound"``: runs of a corrected
+        scheme. ``"oracle"``: runs of a scheme that uses information no server has. ``"toy"``: an
+        identity, or an illustration on a made-up example.
     """
 
     statement: str
@@ -193,6 +200,11 @@ class Claim:
     see: str = ""
     ours: bool = False
     exploratory: str = ""
+    kind: str = "printed"
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise BadParameter("kind", "a claim", f"one of {', '.join(KINDS)}", self.kind)
 
 
 Former: TypeAlias = "Callable[[int, int | None], Outcome]"
@@ -221,6 +233,9 @@ class Recipe:
         shows, which stands beside it.
     notes
         Where this differs from the paper at every scale, and why.
+    readings
+        Choices that the paper leaves open, with the alternatives: ``"pixel scale: [0, 1] here;
+        standardized or 0 to 255 are possible"``. They are listed before anything is run.
     version
         Raise it when ``compute``, a named function of a cell, or a default they rely on changes
         its meaning. Kept results of older versions then no longer count.
@@ -239,6 +254,7 @@ class Recipe:
     panels: tuple[Panel, ...] = field(default=(), repr=False)
     shows: str = ""
     notes: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -356,6 +372,7 @@ class Recipe:
                     "criterion": str(c.judge),
                     "ours": c.ours,
                     "exploratory": c.exploratory,
+                    "kind": c.kind,
                 }
                 for c in self.claims
             ],
