@@ -1,4 +1,4 @@
-"""README names every scheme, links lead somewhere; blocks are run by tests/site/test_blocks.py."""
+"""README names every scheme, links lead somewhere; `tests/site/test_blocks.py` runs the blocks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.schemes import SCHEMES
+from helpers import pages
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,3 +24,37 @@ def test_links_lead_somewhere(page):
 def test_the_front_page_names_every_scheme():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [name for name in SCHEMES if f"`{name}`" not in page] == []
+
+
+def only_scaled(block: pages.Block) -> bool:
+    """Whether a block runs as it is printed, but for other numbers."""
+    texts = [[re.sub(r"\d+", "0", text) for text in pair] for pair in block.run_with]
+    return not block.first and all(old == new for old, new in texts)
+
+
+def test_the_front_page_runs_as_it_is_printed():
+    """No hidden set-up, no replaced option; only `make` is left out."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    every = [block for block in pages.blocks(page) if pages.is_code(block)]
+    assert len(every) == 3
+    assert all(map(only_scaled, every))
+    assert [b.code.split()[0] for b in every if b.not_run or b.fails] == ["make"]
+    (hidden,) = pages.blocks("<!-- first: x = 1 -->\n```sh\ntrue\n```\n")
+    (replaced,) = pages.blocks("<!-- run with: -m 3 => --help -->\n```sh\nx -m 3\n```\n")
+    assert not only_scaled(hidden)
+    assert not only_scaled(replaced)
+
+
+def test_the_home_page_counts_claims_as_the_page_of_results_does():
+    results = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    table = results[results.index("| paper | claims |") :].partition("\n\n")[0].splitlines()
+    heading, _, *rows = ([cell.strip() for cell in row.strip("| ").split("|")] for row in table)
+    papers = [row for row in rows if row[0] != "beyond the papers"]
+    claims, not_run = (
+        sum(int(row[heading.index(name)]) for row in papers) for name in ("claims", "not run yet")
+    )
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert len(papers) == 5
+    assert f"[{claims} claims of five papers](reproduction.md), {claims - not_run} of them" in home
+    assert f"{claims} claims of five papers: " in home
+    assert f"({not_run} are not run yet)" in home
