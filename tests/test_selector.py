@@ -241,6 +241,19 @@ def test_a_second_choice_in_a_round_replaces_law_and_availability() -> None:
     assert set(np.flatnonzero(selector.law.inclusion())) == {4, 5, 6}  # the law of the draw
 
 
+@pytest.mark.parametrize("name", ["md", "optimal", "clustered-size"])
+def test_the_law_of_an_amended_cohort_survives_a_restart(name, tmp_path) -> None:
+    selector = make(name)
+    cohort = selector.select()
+    selector.amend(Cohort.of(cohort.clients[:1], 0.5))
+    selector.amend(Cohort.of(cohort.clients[:1], 0.25))
+    selector.save(tmp_path / "kept.npz")
+    loaded = Selector.load(tmp_path / "kept.npz", ask=selector.ask)
+    assert loaded.pending == selector.pending
+    assert loaded.law is not None
+    np.testing.assert_array_equal(loaded.law.inclusion(), selector.law.inclusion())
+
+
 def test_a_round_ends_in_a_cohort_or_in_a_law() -> None:
     class Odd(type(scheme("md"))):  # type: ignore[misc]
         def select(self, *_: Any) -> Any:

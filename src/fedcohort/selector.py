@@ -222,7 +222,9 @@ class Selector:
         if self._selection is None:
             raise BadInput("amend() changes a cohort that select() chose; call select() first.")
         checked_positions(cohort.clients, len(self.federation), "cohort")
-        self._selection = replace(self._selection, cohort=cohort)
+        before = self._selection
+        drawn = before.cohort if before.drawn is None else before.drawn
+        self._selection = replace(before, cohort=cohort, drawn=drawn)
 
     def start(self, ask: Answer | None = None) -> Any:
         """The scheme's state; the first call lets the scheme ask what it needs beforehand."""

@@ -33,6 +33,9 @@ OF_SELECTION: Mapping[str, Any] = {
     "cohort.clients": Annotated[Ints, Shaped("k", low=0, below="n")],
     "cohort.weights": Annotated[Floats, Shaped("k")],
     "cohort.draws": Annotated[Ints, Shaped("k", low=1)],
+    "drawn.clients": Annotated[Ints, Shaped("drawn", low=0, below="n")],
+    "drawn.weights": Annotated[Floats, Shaped("drawn")],
+    "drawn.draws": Annotated[Ints, Shaped("drawn", low=1)],
     "context.available": Annotated[Ints, Shaped("here", low=0, below="n")],
     "context.latency": Annotated[Floats, SECONDS],
 }
@@ -49,7 +52,7 @@ OF_STATE: Mapping[str, Any] = {
 
 def pack_selection(selection: Selection) -> Packed:
     """A selection without its law."""
-    cohort, context = selection.cohort, selection.context
+    cohort, context, drawn = selection.cohort, selection.context, selection.drawn
     header: dict[str, Any] = {
         "round": selection.round,
         "data_rate": cohort.data_rate,
@@ -57,14 +60,15 @@ def pack_selection(selection: Selection) -> Packed:
         "heard": [[h.ask.signal.name, dict(h.ask.settings)] for h in selection.heard],
     }
     parts = {
-        "cohort.clients": cohort.clients,
-        "cohort.weights": cohort.weights,
-        "cohort.draws": cohort.draws,
+        **_parts("cohort", cohort),
         "context.available": context.available,
         "context.latency": context.latency,
     }
     if cohort.reserve is not None:
         parts |= store.pack(cohort.reserve, "cohort.reserve.")[1]
+    if drawn is not None:
+        header["drawn"] = {"data_rate": drawn.data_rate, "per_sample": drawn.per_sample}
+        parts |= _parts("drawn", drawn)
     for number, heard in enumerate(selection.heard):
         parts |= {f"heard.{number}.clients": heard.ask.clients, f"heard.{number}.rows": heard.rows}
     return header, {name: array for name, array in parts.items() if array is not None}
@@ -83,13 +87,31 @@ def unpack_selection(
         _check(parts, OF_ANSWERS, {"n": n})
         ask = Ask(signals[name], parts["clients"], dict(settings))
         heard.append(Heard(ask, parts["rows"]))
-    clients, weights, draws = (arrays[f"cohort.{name}"] for name in ("clients", "weights", "draws"))
     kept = "cohort.reserve.clients" in arrays
     reserve = store.unpack(Reserve, {}, arrays, "cohort.reserve.", {"n": n}) if kept else None
-    cohort = Cohort(clients, weights, draws, header["data_rate"], header["per_sample"], reserve)
+    cohort = _cohort("cohort", header, arrays, reserve)
+    drawn = _cohort("drawn", header["drawn"], arrays) if "drawn" in header else None
     here, takes = arrays.get("context.available"), arrays.get("context.latency")
     round = _round(header)
-    return Selection(round, RoundContext(round, here, takes), cohort, None, tuple(heard))
+    return Selection(round, RoundContext(round, here, takes), cohort, None, tuple(heard), drawn)
+
+
+def _parts(name: str, cohort: Cohort) -> dict[str, Array | None]:
+    return {
+        f"{name}.clients": cohort.clients,
+        f"{name}.weights": cohort.weights,
+        f"{name}.draws": cohort.draws,
+    }
+
+
+def _cohort(
+    name: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    reserve: Reserve | None = None,
+) -> Cohort:
+    clients, weights, draws = (arrays[f"{name}.{part}"] for part in ("clients", "weights", "draws"))
+    return Cohort(clients, weights, draws, header["data_rate"], header["per_sample"], reserve)
 
 
 def pack_choosing(setup: Setup, state: State) -> Packed:

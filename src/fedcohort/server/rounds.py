@@ -236,7 +236,9 @@ def replayed(setup: Setup, state: State, selection: Selection) -> Selection:
         again: Selection = end.value[1]
     except BadInput:
         return selection
-    return again if again.cohort == selection.cohort else selection
+    if selection.drawn is None:
+        return again if again.cohort == selection.cohort else selection
+    return replace(selection, law=again.law) if again.cohort == selection.drawn else selection
 
 
 # -- training --------------------------------------------------------------------------------

@@ -167,6 +167,8 @@ class Selection:
         What the cohort was drawn from; None where there is none.
     heard
         The answers to the scheme's questions: from them the law is found again.
+    drawn
+        The cohort that the law gave, if `cohort` was put in its place; None otherwise.
     """
 
     round: int
@@ -174,6 +176,7 @@ class Selection:
     cohort: Cohort
     law: Design | None = None
     heard: tuple[Heard, ...] = ()
+    drawn: Cohort | None = None
 
     @property
     def deserted(self) -> bool:
