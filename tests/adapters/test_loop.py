@@ -139,6 +139,18 @@ def test_what_is_believed_of_a_change_is_a_setting() -> None:
         OwnLoop(selector("full"), largest=0)
 
 
+@pytest.mark.parametrize("position", [-1, N, 0.5])
+def test_a_position_that_is_no_clients_is_refused_and_changes_nothing(position) -> None:
+    """-1 was the last client."""
+    loop = OwnLoop(selector("full"))
+    loop.invite(dimension=D)
+    came = {i: np.ones(D) for i in range(N - 1)}
+    with pytest.raises(BadInput, match="'updates' must be positions"):
+        loop.step(np.zeros(D), {**came, position: np.full(D, 5.0)})
+    assert loop.selector.round == 0
+    np.testing.assert_allclose(loop.step(np.zeros(D), {**came, N - 1: np.ones(D)}), np.ones(D))
+
+
 def test_who_was_not_invited_is_not_heard() -> None:
     loop = OwnLoop(selector("clustered-size:m=3"))
     chosen = loop.invite(dimension=D).clients.tolist()

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask, put
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort.core.federation import checked_positions
 from fedcohort.core.parameters import is_real
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.selector import Selector
@@ -92,8 +93,12 @@ class Loop(Carrier):
         return cohort
 
     def step(self, theta: Floats, updates: Mapping[int, Any]) -> Floats:
-        """The next model, from the updates (d,) of clients; one that is not usable is none."""
+        """The next model, from the updates (d,) of clients by position.
+
+        An update that is not usable is none; a position that is no client's is refused.
+        """
         ids = self.selector.federation.ids
+        checked_positions(list(updates), len(ids), "updates")
         named = ((str(ids[client]), update) for client, update in updates.items())
         self.came(named, {UPDATE.name: theta.shape}, lambda update: {UPDATE.name: update})
         return self.finish(theta)
