@@ -27,8 +27,10 @@ def test_nobody_and_all_alike() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([1, 1], 0.5), "distinct positions"),
-        (([-1, 1], 0.5), "distinct positions"),
+        (([1, 1], 0.5), r"must be distinct; got 1 more than once\. Give it once, with the sum"),
+        (([3, 2, 0, 3], 0.5), "must be distinct; got 3 more than once"),
+        (([-1, 1], 0.5), "must be positions of at least 0; got -1"),
+        (([1, -1], 0.5), "must be positions of at least 0; got -1"),
         (([0.5, 1], 0.5), "must be positions"),
         (([[0, 1]], 0.5), "must be positions"),
         (([0, 1], [0.5, np.nan]), "finite"),
@@ -39,8 +41,9 @@ def test_nobody_and_all_alike() -> None:
     ],
 )
 def test_refused(arguments: Any, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(BadInput, match=words) as raised:
         Cohort.of(*arguments)
+    assert "use Cohort.of" not in str(raised.value)
 
 
 def test_lengths_must_agree() -> None:

@@ -84,9 +84,19 @@ class Cohort:
                 f"{len(self.clients)} clients, {len(self.weights)} weights, "
                 f"{len(self.draws)} draws."
             )
-        if np.any(np.diff(self.clients) <= 0) or np.any(self.clients[:1] < 0):
+        steps = np.diff(self.clients)
+        if np.any(self.clients < 0):
+            least = int(self.clients.min())
+            raise BadInput(f"The clients of a cohort must be positions of at least 0; got {least}.")
+        if np.any(steps < 0):
             raise BadInput(
                 "The clients of a cohort must be distinct positions, ascending; use Cohort.of."
+            )
+        if np.any(steps == 0):
+            twice = int(self.clients[int(np.argmin(steps))])
+            raise BadInput(
+                f"The clients of a cohort must be distinct; got {twice} more than once. Give it "
+                "once, with the sum of its weights, and the number of its draws as draws."
             )
         if self.weights.dtype != object and not np.all(np.isfinite(self.weights)):
             raise BadInput("The weights of a cohort must be finite.")
