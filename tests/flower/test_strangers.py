@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, TooFewClients
 
 pytest.importorskip("flwr")
-from flwr.app import ConfigRecord, Message
+from flwr.app import ConfigRecord, Error, Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
@@ -33,6 +33,27 @@ def test_two_silent_candidates_do_not_end_the_run() -> None:
     strategy, _ = play(Shy(app(), N), "pow-d:m=1,d=2", quorum=0.0)
     assert len(strategy.cohorts) == 4
     assert all(len(cohort) == 1 for cohort in strategy.cohorts)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "says"),
+    [
+        ("pow-d:m=3,d=6", "6 of 8 clients did not answer the questions of pow-d, which cannot"),
+        ("pow-d:m=1,d=2", "8 of 8 clients did not answer the questions of pow-d, which cannot"),
+        ("optimal:m=3", "optimal asks for 'update_norm' .* and none of 8 clients answered"),
+    ],
+)
+def test_where_all_clients_refuse_the_sentence_says_so_and_quotes_one(scheme, says) -> None:
+    """It was "The 'm' parameter of pow-d must be at most the number of clients (2)"."""
+
+    class Refusing(flower.InProcessGrid):
+        def deliver(self, message: Message) -> Message | None:
+            if wire.config_of(message).get(wire.SIGNAL, wire.HELLO) != wire.HELLO:
+                return Message(Error(2, "I refuse"), reply_to=message)
+            return super().deliver(message)
+
+    with pytest.raises(TooFewClients, match=f"{says}.* said 'I refuse'"):
+        play(Refusing(app(), N), scheme)
 
 
 @pytest.mark.parametrize(

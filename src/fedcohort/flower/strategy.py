@@ -22,7 +22,7 @@ from fedcohort.algorithms import Algorithm
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
-from fedcohort.core.errors import BadInput, BudgetSpent, TooFewClients
+from fedcohort.core.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
@@ -423,6 +423,7 @@ class CohortStrategy(Strategy):
         beforehand, not at all.
         """
         session, carrier, left_out = self.session, self._carrier, set[Any]()
+        n = len(session.federation)
         while True:
             known = session.state.latencies if self._tells_times else {}
             state = replace(session.state, latencies=known)
@@ -430,12 +431,19 @@ class CohortStrategy(Strategy):
             talk = choose(session.setup, session.state, context, session.ledger)
             try:
                 state, selection = carry(talk, carrier)
-            except (BadInput, TooFewClients) as error:
+            except (BadInput, BadParameter, TooFewClients) as error:
                 new = carrier.silent - left_out
                 here = self._available(left_out | new)
                 nobody = here is not None and len(here) == 0
-                if not new or (nobody and isinstance(error, TooFewClients)):
-                    raise
+                unknown = isinstance(error, TooFewClients) or session.state.scheme is None
+                if not new or (nobody and unknown):
+                    if not left_out:
+                        raise
+                    quote = "" if isinstance(error, TooFewClients) else self.gate.quote()
+                    raise TooFewClients(
+                        f"{len(left_out | new)} of {n} clients did not answer the questions of "
+                        f"{self.scheme.name}, which cannot choose without them: {error}{quote}"
+                    ) from error
                 left_out |= new
                 log.warning("\t├──> without %d clients that do not answer", len(left_out))
                 if session.state.scheme is None:
