@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort.core import Citation, Federation, NoState, Scheme, Whole
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort.core import Citation, Claim, Cohort, Federation, NoState, Scheme, Whole
+from fedcohort.core.errors import BadInput, BadParameter, TooImprecise
 from fedcohort.designs import Bernoulli, Simple
+from fedcohort.harness import Trial
 from fedcohort.privacy.amplification import Part
 from fedcohort.privacy.composition import Rounds, epsilon, gaussian_epsilon
 from fedcohort.schemes import SCHEMES, scheme
@@ -89,7 +90,8 @@ def test_every_scheme_has_a_price_or_a_reason(name, adjacency):
     if not found.covered:
         assert "looks at" in found.how
         assert "not covered" in found.guarantee()
-        assert found.epsilon == found.unamplified
+        once = built.draws_once or Claim.EXACTLY_M in built.claims
+        assert (found.epsilon == found.unamplified) == once
     if found.amplified:
         assert found.epsilon < found.unamplified
 
@@ -110,6 +112,7 @@ class Secretive(Scheme[NoState]):
 
     m: Annotated[int, Whole(1)] = 2
     name: ClassVar[str] = "secretive"
+    draws_once: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation("Nobody", "Nothing", "Nowhere", 2000)
 
     def law(self, federation):
@@ -146,6 +149,7 @@ class Rests(Scheme[NoState]):
 
     m: Annotated[int, Whole(1)] = 2
     name: ClassVar[str] = "rests"
+    draws_once: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation("Nobody", "Nothing", "Nowhere", 2000)
 
     def law(self, federation):
@@ -228,3 +232,49 @@ def test_a_noise_out_of_reach_is_refused():
 def test_next_to_no_noise_is_as_if_everybody_were_in_every_round():
     found = price("binomial:m=2", [1] * 20, 10, 0.01, 1e-5)
     assert found.epsilon == pytest.approx(gaussian_epsilon(np.sqrt(10) / 0.01, 1e-5))
+
+
+# -- schemes without a law -----------------------------------------------------------------------
+
+
+def test_a_scheme_without_a_law_pays_for_as_many_draws_as_it_can_make_of_a_client():
+    """The draws of one run, if they are known, never cost more than the price of the run."""
+    sizes, rounds, noise, played = Federation.from_sizes([200] + [7] * 10), 20, 2.0, {}
+    for name in SCHEMES:
+        chosen = SCHEMES.build(name, otherwise={"m": 6, "strata": 3})
+        try:
+            trial = Trial.of(chosen, sizes, None)
+            if law(chosen, sizes, 1).rounds:
+                continue
+            cohorts = [cohort for cohort, _ in trial.rounds(trial.start(), 0, rounds)]
+        except (BadParameter, TooImprecise):
+            continue  # it does not apply to these sizes
+        draws = np.zeros((rounds, len(sizes)))
+        for row, cohort in zip(draws, cohorts, strict=True):
+            row[cohort.clients] = cohort.draws
+        exact = gaussian_epsilon(np.sqrt((draws**2).sum(axis=0).max()) / noise, 1e-5)
+        found = price(chosen, sizes, rounds, noise, 1e-5)
+        assert exact <= found.epsilon * (1 + 1e-9), name
+        if chosen.draws_once:
+            assert draws.max() == 1, name
+            assert found.epsilon == found.unamplified
+        played[name] = draws.max()
+    assert {name for name, most in played.items() if most > 1} >= {
+        "clustered-similarity", "importance", "target"
+    }  # fmt: skip
+    assert {"optimal", "fedcs", "fedsampling-naive", "pow-d", "cluster"} <= set(played)
+
+
+def test_no_bound_is_invented_for_a_scheme_that_does_not_say_how_often_it_draws():
+    @dataclass(frozen=True)
+    class Silent(Scheme[NoState]):
+        name: ClassVar[str] = "silent"
+
+        def select(self, state, federation, context, rng):
+            return Cohort.of([0], 1.0, draws=[9])
+
+    found = price(Silent(), [1] * 5, 3, 1.0, 1e-5)
+    assert found.epsilon == np.inf
+    assert "draws_once" in found.how
+    with pytest.raises(BadInput, match="draws_once"):
+        noise_for(Silent(), [1] * 5, 3, 1.0, 1e-5)

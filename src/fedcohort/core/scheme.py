@@ -109,6 +109,9 @@ class Scheme(Checked, ABC, Generic[S]):
     divides
         Whether the step is divided by what all answers counted for (where they count per sample):
         it then needs to be told how many samples took part.
+    draws_once
+        Whether it draws no client twice in a round. Needed only for the price in privacy of a
+        scheme without a law, if it does not claim ``EXACTLY_M``.
     subsampling
         Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
     with_pilot
@@ -124,6 +127,7 @@ class Scheme(Checked, ABC, Generic[S]):
     asks: ClassVar[frozenset[Signal]] = frozenset()
     listens: ClassVar[frozenset[Signal]] = frozenset()
     divides: ClassVar[bool] = False
+    draws_once: ClassVar[bool] = False
     subsampling: ClassVar[bool] = False
     counts_samples: ClassVar[bool] = False
     with_pilot: ClassVar[str] = ""

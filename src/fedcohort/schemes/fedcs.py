@@ -78,6 +78,7 @@ class FedCS(Scheme[NoState]):
         "Protocol 2, Algorithm 3, from memory of the paper; arXiv:1804.08333",
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.SUMS_TO_ONE})
+    draws_once: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -140,6 +140,7 @@ class FedSampling(Scheme[Answers]):
     step: Annotated[str, OneOf(("expected", "counted"))] = "expected"
 
     name: ClassVar[str] = "fedsampling"
+    draws_once: ClassVar[bool] = True
     subsampling: ClassVar[bool] = True
     counts_samples: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(

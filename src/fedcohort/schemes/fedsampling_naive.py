@@ -36,6 +36,7 @@ class FedSamplingNaive(Scheme[NoState]):
     answering: Annotated[float, Real(0, 1, open_low=True)] = 1.0
 
     name: ClassVar[str] = "fedsampling-naive"
+    draws_once: ClassVar[bool] = True
     subsampling: ClassVar[bool] = True
     paper: ClassVar[Citation] = Citation(
         "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",

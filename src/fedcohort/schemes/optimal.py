@@ -49,6 +49,7 @@ class Optimal(ByLength):
         "equation (7)",
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
+    draws_once: ClassVar[bool] = True
 
     def given(self, norms: Floats, federation: Federation) -> Bernoulli:
         m = cohort_size(self.m, federation, self.name)

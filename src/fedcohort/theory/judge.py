@@ -165,7 +165,8 @@ class Judge:
     def _private(self, scheme: Scheme[Any], row: SchemeFacts) -> SchemeFacts:
         if self.noise is None and self.epsilon is None:
             return row
-        if not law(scheme, self.federation, self.rounds).covered:
+        known = law(scheme, self.federation, self.rounds)
+        if not known.covered or np.isinf(known.draws):
             return row
         noise, setting = self.noise, (self.federation, self.rounds)
         if noise is None:

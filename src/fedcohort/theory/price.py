@@ -21,7 +21,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.participation import Participation
 from fedcohort.core.plain_values import for_json
-from fedcohort.core.scheme import RoundContext, Scheme
+from fedcohort.core.scheme import Claim, RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.privacy.amplification import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, Part
@@ -46,6 +46,7 @@ class Law(NamedTuple):
     rounds: tuple[tuple[Participation, int], ...]  # empty: no amplification is known
     why: str  # the law in words, or why there is none
     covered: bool  # whether the choice itself tells nothing of data
+    draws: float = 1  # of one client in a round, at most; only where no law is known
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Price:
     seen
         Epsilon of the worst-off if it becomes known who took part: never below ``epsilon``.
     unamplified
-        Epsilon of a client that takes part in every round.
+        Epsilon of a client that is drawn once in every round.
     how
         The law, or why no amplification is known.
     covered
@@ -211,6 +212,8 @@ def noise_for(
     if not is_real(epsilon) or epsilon <= 0:
         raise BadParameter("epsilon", "noise_for", "a finite number above 0", epsilon)
     known = law(as_scheme(scheme), _federation(federation), rounds)
+    if math.isinf(known.draws):
+        raise BadInput(f"No noise keeps an epsilon: {known.why}.")
 
     def excess(logarithm: float, points: int = COARSE) -> float:
         bill = _Bill(known, rounds, math.exp(logarithm), delta, adjacency, accountant, points)
@@ -228,7 +231,25 @@ def noise_for(
 
 
 def law(scheme: Scheme[Any], federation: Federation, rounds: int) -> Law:
-    """The laws of a run's cohorts as far as they are known before it, and do not look at data."""
+    """Return the laws of a run's cohorts, if they are known beforehand and do not look at data.
+
+    If not, return a bound on the number of draws of one client in a round.
+    """
+    known = _law(scheme, federation, rounds)
+    if known.rounds or scheme.draws_once or Claim.EXACTLY_M in scheme.claims:
+        return known
+    most = getattr(scheme, "m", None)
+    if most is None or not is_whole(most):
+        more = f"no bound on its draws is known; set draws_once = True in {type(scheme).__name__} "
+        more += "if it draws no client twice in a round"
+        return known._replace(draws=math.inf, why=f"{known.why}; {more}")
+    if most == 1:
+        return known
+    more = f"a client may be drawn up to {most} times a round"
+    return known._replace(draws=int(most), why=f"{known.why}; {more}")
+
+
+def _law(scheme: Scheme[Any], federation: Federation, rounds: int) -> Law:
     looks = sorted(signal.name for signal in scheme.asks | scheme.listens)
     if looks:
         told = " and ".join(word.replace("_", " ") for word in looks)
@@ -294,21 +315,23 @@ class _Bill:
         """How far one client can move a sum with one draw, in clipping norms."""
         return (self.largest_weight or 1.0) * (2 if self.adjacency == REPLACE_ONE else 1)
 
-    def unamplified(self) -> float:
-        """Of a client that takes part in every round, as heavy as any."""
+    def unamplified(self, draws: float = 1) -> float:
+        """Of a client that is drawn so many times in every round, as heavy as any."""
+        if math.isinf(draws):
+            return math.inf
         half = 2 if self.adjacency == REPLACE_ONE else 1
-        return self._epsilon([Rounds(Part((1.0,), 1 / self.noise / half, 0.0), self.rounds)])
+        return self._epsilon([Rounds(Part((1.0,), draws / self.noise / half, 0.0), self.rounds)])
 
     def worst(self) -> float:
         """Of the worst-off client, or a little more where many differ in many ways."""
         if not self.law.rounds:
-            return self.unamplified()
+            return self.unamplified(self.law.draws)
         return max(self._of(row) for row in self._foremost())
 
     def seen(self) -> float:
         """The same if it is known who took part."""
         if not self.law.rounds:
-            return self.unamplified()
+            return self.unamplified(self.law.draws)
         rows = self._foremost()
         known = [[one._replace(displaced=math.inf) for one in row] for row in rows]
         return max(replace(self, accountant=PLD)._of(row) for row in known)
