@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -81,6 +82,42 @@ def test_a_ceiling_holds_with_a_delta_whatever_is_asked(tmp_path):
     with pytest.raises(BudgetExceeded):
         accountant.require("second", 2.9)
     assert accountant.spent == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "delta", "choices"), [(1.0, 0.05, (0.2, 0.4)), (1.0, 0.1, (0.2, 0.3, 0.5))]
+)
+def test_a_server_that_picks_epsilons_by_earlier_answers_gets_no_larger_delta(
+    tmp_path, ceiling, delta, choices
+):
+    """The best of all servers, by recursion over every answer and every choice."""
+    accountant = Accountant(tmp_path / "spent", ceiling=ceiling, delta=delta)
+
+    @cache
+    def admitted(booked, epsilon):
+        (tmp_path / "spent").unlink(missing_ok=True)
+        accountant.load()
+        for number, each in enumerate(booked):
+            accountant.book(str(number), each)
+            accountant.close(str(number))
+        try:
+            accountant.require("next", epsilon)
+        except BudgetExceeded:
+            return False
+        return True
+
+    @cache
+    def excess(booked, loss):
+        """The largest P - e^ceiling Q from here on, where P = 1 and Q = e^-loss."""
+        best = max(0.0, 1.0 - math.exp(ceiling - loss))
+        for each in choices:
+            if admitted(booked, each):
+                true, more = 1 / (1 + math.exp(-each)), tuple(sorted((*booked, each)))
+                told = [excess(more, round(loss + sign * each, 9)) for sign in (1, -1)]
+                best = max(best, true * told[0] + (1 - true) * told[1])
+        return best
+
+    assert 0.5 * delta < excess((), 0.0) <= delta
 
 
 def test_a_policy_has_it(tmp_path):

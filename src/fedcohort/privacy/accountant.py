@@ -1,11 +1,12 @@
 """What a client has spent: booked before the answer is drawn, and never forgotten.
 
 Pure differential privacy adds up: answers with eps_1, eps_2, ... about the same data cost
-their sum, whatever the server does in between. Many small ones cost less where the promise may
-fail with a chance delta (`fedcohort.privacy.composition.answers_epsilon`). The accountant keeps
-all of it on the disk and refuses to pass a ceiling. Two records per
-answer: ``book`` is written *before* anything is drawn, ``close`` after the answer has been stored.
-Whatever the moment of a crash:
+their sum, whatever the server does in between. Many small ones of one epsilon cost less if the
+promise may fail with a chance delta (`fedcohort.privacy.composition.answers_epsilon`). Answers
+with different epsilons always cost their sum: a server that picks the next epsilon by earlier
+answers would exceed delta otherwise. The accountant keeps all of it on the disk and refuses to
+pass a ceiling. Two records per answer: ``book`` is written *before* anything is drawn, ``close``
+after the answer has been stored. Whatever the moment of a crash:
 
 * killed before ``book`` is on the disk: nothing was drawn;
 * killed between ``book`` and ``close``: the answer was drawn at most, and never sent, because
@@ -79,11 +80,12 @@ class Accountant:
         return self._together([])
 
     def _together(self, more: list[float]) -> float:
-        """What was spent with more answers: the sum, exactly; less where a delta is agreed to."""
+        """Return the epsilon of all answers and more: their sum, or less for one epsilon."""
         total = float(self._spent + sum((exact_epsilon(each) for each in more), Fraction(0)))
-        if self.delta == 0:
+        every = [*self._each, *more]
+        if self.delta == 0 or len(set(every)) > 1:
             return total
-        return min(total, answers_epsilon([*self._each, *more], self.delta))
+        return min(total, answers_epsilon(every, self.delta))
 
     def is_booked(self, key: str) -> bool:
         """Whether an answer to this question was ever paid for."""

@@ -34,8 +34,9 @@ class ClientPolicy:
         The most that all private answers together may cost, of sizes and of counts alike; one
         answer of the largest eps by default.
     delta
-        With what chance the promise may fail: 0, and epsilons add up; above it many small answers
-        cost less than their sum (the extra ``privacy`` composes them).
+        The chance with which the promise may fail. If 0, epsilons add up. If larger, many answers
+        with one epsilon cost less than their sum. Answers with different epsilons still cost their
+        sum, so a server gains nothing by choosing epsilon after it has seen earlier answers.
     thresholds
         The allowed M, anything with ``in``: ``range(100, 1001)``, ``{300}``.
     mechanisms
