@@ -197,6 +197,16 @@ def test_the_noise_for_an_epsilon_keeps_it(word):
     assert price(word, [1] * 50, 20, noise * 0.99, 1e-5).epsilon > 2.0
 
 
+@pytest.mark.parametrize(
+    ("word", "rounds", "wanted"), [("binomial:m=10", 20_000, 0.5), ("uniform:m=10", 2_000, 1.0)]
+)
+def test_the_noise_for_an_epsilon_is_the_least_to_a_thousandth(word, rounds, wanted):
+    """The price on a coarse grid, by which it is looked for first, is above that of `price`."""
+    noise = noise_for(word, THOUSAND, rounds, wanted, 1e-5)
+    assert price(word, THOUSAND, rounds, noise, 1e-5).epsilon <= wanted
+    assert price(word, THOUSAND, rounds, noise * 0.999, 1e-5).epsilon > wanted
+
+
 def test_rdp_is_above_pld_and_refuses_what_it_does_not_know():
     loose = price("binomial:m=10", THOUSAND, **SETTING, accountant="rdp").epsilon
     assert loose > price("binomial:m=10", THOUSAND, **SETTING).epsilon

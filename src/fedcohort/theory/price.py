@@ -37,7 +37,9 @@ COMPARED = 2_000
 MOST_LAWS = 50
 """Above this many different laws in a run no amplification is computed."""
 COARSE = 4_000
-"""Points of the grid for single clients, and while a noise is searched for: a little dearer."""
+"""Points of the grid for single clients, and for a first guess of a noise: a little dearer."""
+NOISE_STEP = 2e-4
+"""Relative precision of a noise that is searched for."""
 
 
 class Law(NamedTuple):
@@ -224,10 +226,17 @@ def noise_for(
         low, high = high, high + 1.0
         if high > math.log(1e6):
             raise BadParameter("epsilon", "noise_for", "within reach of a noise of 1e6", epsilon)
-    found = high if excess(low) <= 0 else float(brentq(excess, low, high, xtol=2e-4))
-    while excess(found, POINTS) > 0:  # the coarse grid is pessimistic, so hardly ever
-        found += 2e-4
-    return math.exp(found)
+    high = high if excess(low) <= 0 else float(brentq(excess, low, high, xtol=NOISE_STEP))
+    # The coarse grid is pessimistic: the fine one allows less noise, or once in a while more.
+    step = NOISE_STEP
+    while excess(high, POINTS) > 0:
+        high += step
+    while excess(low := high - step, POINTS) <= 0 and low > math.log(1e-2):
+        high, step = low, 2 * step
+    while high - low > 2 * NOISE_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle, POINTS) > 0 else (low, middle)
+    return math.exp(high)
 
 
 def law(scheme: Scheme[Any], federation: Federation, rounds: int) -> Law:
