@@ -11,8 +11,9 @@ from fedcohort.core.types import Array
 from fedcohort.recipes.fedsampling import PAPER
 from fedcohort.reproduction import Claim, Columns, Computed, Every, Exact, Holds, Recipe, Scale
 
-SIZES = (1, 2, 3, 6)
-"""Samples of four clients; one client, or as many samples as one has on average, take part."""
+SIZES = (2, 1, 1)
+"""Samples of the clients c_0, c_1, c_2 in the figure. One client takes part, or as many samples as
+a client has on average."""
 WAYS = ("uniform clients", "weighted clients", "FedSampling")
 
 
@@ -36,11 +37,17 @@ def compute(scale: Scale, seed: int) -> Computed:
         for what, values in zip(("chance", "share"), zip(*rows, strict=True), strict=True):
             columns[f"{way}: {what}"] = np.array([float(value) for value in values])
             samples[f"{way}: largest over smallest {what}"] = float(max(values) / min(values))
+            for client, value in enumerate(values):
+                samples[f"{way}: {what} in c_{client}"] = float(value)
     for way in WAYS:
         samples[f"{way} is even"] = all(
             samples[f"{way}: largest over smallest {what}"] == 1 for what in ("chance", "share")
         )
     return Computed(columns, samples)
+
+
+def _chance(way: str, client: int, printed: float) -> Exact:
+    return Exact(f"{way}: chance in c_{client}", printed, 0)
 
 
 FIGURE_1 = Recipe(
@@ -53,20 +60,31 @@ FIGURE_1 = Recipe(
     claims=(
         Claim(
             "uniform sampling of clients exploits data unevenly",
-            "a drawing of chances",
-            Exact("uniform clients: largest over smallest share", 6, 0),
-        ),
-        Claim(
-            "so does weighted sampling of clients",
-            "a drawing of chances; in expectation every sample counts alike",
+            "chance 1/3 each; a sample of c_0 weighs 1/2, of c_1 and c_2 1",
             Every(
-                Exact("weighted clients: largest over smallest chance", 6, 0),
-                Exact("weighted clients: largest over smallest share", 1, 0),
+                *(_chance("uniform clients", client, 1 / 3) for client in range(3)),
+                Exact("uniform clients: largest over smallest share", 2, 0),
             ),
         ),
         Claim(
+            "so does weighted sampling of clients",
+            "chances 1/2 in c_0, 1/4 in c_1 and c_2",
+            Every(
+                *(
+                    _chance("weighted clients", client, 1 / size)
+                    for client, size in enumerate((2, 4, 4))
+                ),
+            ),
+        ),
+        Claim(
+            "but under weighted sampling every sample counts alike in expectation",
+            "not printed: called biased",
+            Exact("weighted clients: largest over smallest share", 1, 0),
+            ours=True,
+        ),
+        Claim(
             "FedSampling exploits data evenly",
-            "a drawing of chances",
+            "the same chance for every sample",
             Holds("FedSampling is even"),
         ),
     ),
@@ -74,10 +92,11 @@ FIGURE_1 = Recipe(
         Columns("size", {f"{way}: {what}": way for way in WAYS}, "samples of the client", label)
         for what, label in (("chance", "chance of a sample"), ("share", "its expected share"))
     ),
-    shows="A toy example with the chances of samples under uniform and weighted sampling of "
-    "clients and under FedSampling: only the last are all equal.",
+    shows="A toy example with three clients of 2, 1 and 1 samples: the chances of samples under "
+    "uniform and weighted sampling of clients and under FedSampling: only the last are all equal.",
     notes=(
-        "The paper's drawing has chances only. Under weighted sampling the chance of a sample "
-        "grows with its client, its expected share of the step does not: the scheme is unbiased.",
+        "Under weighted sampling the chance of a sample grows with its client, its expected share "
+        "of the step does not: the scheme is unbiased.",
     ),
+    version=2,
 )
