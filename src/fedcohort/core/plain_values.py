@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial
 from hashlib import blake2b
+from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -53,6 +54,8 @@ function with a name. Got a lambda; define a function with 'def'.
         return plain_settings(value.tolist(), path)
     if value is None or isinstance(value, int | str):
         return value
+    if isinstance(value, PurePath):
+        return value.as_posix()
     if isinstance(value, float):
         return value if math.isfinite(value) else repr(value)
     if isinstance(value, Mapping):
@@ -60,8 +63,10 @@ function with a name. Got a lambda; define a function with 'def'.
     if isinstance(value, list | tuple | range):
         return [plain_settings(each, f"{path}[{i}]") for i, each in enumerate(value)]
     if isinstance(value, partial):
+        function = plain_settings(value.func, path)
+        named = function if isinstance(function, dict) else {"function": function}
         given = {"args": value.args, **value.keywords}
-        return {**plain_settings(value.func, path), "given": plain_settings(given, path)}
+        return {**named, "given": plain_settings(given, path)}
     if isinstance(value, FunctionType | BuiltinFunctionType | np.ufunc | type):
         return {"function": _function_name(value, path)}
     if is_dataclass(value):
