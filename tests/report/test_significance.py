@@ -10,13 +10,8 @@ from scipy import stats
 
 from fedcohort.core.errors import BadInput
 from fedcohort.report.facts import significance
-from fedcohort.report.facts.significance import (
-    attainable_level,
-    holm,
-    paired,
-    sign_flip_p,
-    smallest_p,
-)
+from fedcohort.report.facts.significance import attainable_level, holm, paired, sign_flip_p
+from fedcohort.simulation.plan import smallest_p
 
 WHOLE = st.lists(st.integers(-20, 20), min_size=1, max_size=8)
 

@@ -47,16 +47,19 @@ def test_few_seeds_are_called_few(make):
 def test_enough_seeds_give_a_verdict(make):
     text = told(make(("a", "z"), seeds=8))
     assert "is more than chance" in text
-    assert "of 1 others" in text
+    assert "after Holm's correction for 1 test against a" in text
+    text = told(make(("a", "z", "k"), seeds=8))
+    assert " schemes, " in text
+    assert " worse by more than chance." in text
 
 
 @pytest.mark.parametrize(
     ("measure", "low", "high", "said"),
     [
-        (ACCURACY, -0.216, 0.142, "-14.2 to +21.6 points"),  # 3.7 behind the first
-        (ACCURACY, -0.254, -0.075, "7.5 to 25.4 points"),
-        (TRAIN_LOSS, -0.1, 0.5, "-0.1 to +0.5"),
-        (TRAIN_LOSS, 0.1, 0.5, "0.1 to 0.5"),
+        (ACCURACY, -0.142, 0.216, "-14.2 to +21.6 points"),  # 3.7 ahead
+        (ACCURACY, 0.075, 0.254, "7.5 to 25.4 points"),
+        (TRAIN_LOSS, -0.5, 0.1, "-0.1 to +0.5"),
+        (TRAIN_LOSS, -0.5, -0.1, "0.1 to 0.5"),
     ],
 )
 def test_an_interval_says_by_how_much_the_first_is_ahead(measure, low, high, said):

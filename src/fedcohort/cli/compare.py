@@ -9,7 +9,14 @@ import typer
 
 from fedcohort.algorithms import ALGORITHMS
 from fedcohort.cli.experiment import dated, understood
-from fedcohort.cli.running import CrossingOption, RayOption, check_options, part_option, run
+from fedcohort.cli.running import (
+    CrossingOption,
+    RayOption,
+    ReferenceOption,
+    check_options,
+    part_option,
+    run,
+)
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
@@ -23,6 +30,7 @@ from fedcohort.server.stragglers import STRAGGLERS
 from fedcohort.simulation.availability import AVAILABILITIES
 from fedcohort.simulation.devices import DEVICES
 from fedcohort.simulation.measures import MEASURES
+from fedcohort.simulation.plan import default_seeds
 from fedcohort.simulation.problem import OTHERWISE
 from fedcohort.trace import CROSSINGS, SUSTAINED
 
@@ -61,7 +69,13 @@ def compare(
     ] = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="How many seeds; by default 8, or 11 for more than 7 schemes, with which the "
+            "exact test can decide at 5 %."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The first seed; the others follow.")] = 0,
     partition_seed: Annotated[
         int, typer.Option(help="Decides how data is divided, the same for all runs.")
@@ -141,6 +155,7 @@ def compare(
         ),
     ] = None,
     crossing: CrossingOption = SUSTAINED,
+    reference: ReferenceOption = None,
     every: Annotated[int, typer.Option(help="Evaluate every so many rounds.")] = 1,
     evaluate_on: Annotated[
         int | None,
@@ -178,6 +193,8 @@ def compare(
             "--crossing": (OneOf(tuple(CROSSINGS)), crossing),
         }
     )
+    if seeds is None:
+        seeds = default_seeds(len(experiment.arms) + (centralised is not None))
     run(
         experiment.problem,
         experiment.arms,
@@ -188,6 +205,7 @@ def compare(
         out=out,
         target=target,
         crossing=crossing,
+        reference=reference,
         as_json=as_json,
         centralised=centralised,
         jobs=jobs,

@@ -15,6 +15,7 @@ from fedcohort.core.parameters import Whole
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.simulation.plan import default_seeds
 from fedcohort.simulation.problem import Problem
 
 SCHEMES = (
@@ -34,7 +35,7 @@ TARGET = 0.85
 def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 10,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = default_seeds(len(SCHEMES)),
     importance: Annotated[
         str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
     ] = "size",
@@ -46,10 +47,7 @@ def demo(
     check_places({"--out": out})
     problem = replace(PROBLEM, importance=read_importance(importance))
     folder = out or Path("runs") / "demo"
-    print(
-        "Handwritten digits on 50 clients that hold one class each; 10 clients a round.\n"
-        f"{len(SCHEMES)} schemes x {seeds} seeds x {rounds} rounds."
-    )
+    print("Handwritten digits on 50 clients that hold one class each; 10 clients a round.")
     run(
         problem,
         [ALL_SCHEMES.build(name, otherwise={"m": 10}) for name in SCHEMES],

@@ -12,9 +12,10 @@ import typer
 
 from fedcohort import report as reports
 from fedcohort.cli.places import PAGES, check_file, check_folders
-from fedcohort.cli.running import check_options
+from fedcohort.cli.running import ReferenceOption, check_options
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf
+from fedcohort.report.facts.combine import ALL_PAIRS
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.runfolder import CROSSING
 from fedcohort.trace import CROSSINGS
@@ -31,6 +32,13 @@ def report(
             help="When the target counts as reached: sustained or first; as `compare` was told."
         ),
     ] = None,
+    reference: ReferenceOption = None,
+    all_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--all-pairs", help="Test every scheme against every other, corrected for all pairs."
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The page; report.html in the (first) run folder."),
@@ -67,7 +75,9 @@ def report(
     if crossing is not None:
         told = {CROSSING: crossing}
         loaded = [replace(each, settings={**each.settings, **told}) for each in loaded]
-    comparison = reports.combined(loaded)
+    comparison = reports.combined(loaded).against(reference)
+    if all_pairs:
+        comparison = replace(comparison, settings={**comparison.settings, ALL_PAIRS: True})
     several = "combined-report.html" if len(runs) > 1 else "report.html"
     page = reports.write(comparison, out or runs[0] / several, target)
     if as_json:

@@ -62,6 +62,15 @@ CrossingOption: TypeAlias = Annotated[
 ]
 
 
+ReferenceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="The scheme that all others are tested against; by default md if it is present, "
+        "otherwise the first; never an oracle."
+    ),
+]
+
+
 RayOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +96,7 @@ def run(
     out: Path | None,
     target: float | None,
     crossing: str = SUSTAINED,
+    reference: str | None = None,
     as_json: bool = False,
     centralised: int | None = None,
     **options: Any,
@@ -115,9 +125,11 @@ def run(
             schemes,
             rounds=rounds,
             seeds=seeds,
+            reference=reference,
             folder=folder,
             centralised=centralised,
             notes=view.notes,
+            planned=view.planned,
             finished=view.finished,
             settings=kept,
             **options,

@@ -114,6 +114,9 @@ class Scheme(Checked, ABC, Generic[S]):
         scheme without a law, if it does not claim ``EXACTLY_M``.
     subsampling
         Whether its cohorts may have a ``data_rate`` below 1, or count per sample.
+    oracle
+        Whether it uses information that no server has. Reports label an oracle, draw it as a
+        reference line, and rank the other schemes without it.
     with_pilot
         Settings, as in ``"by=updates"``, with which a pilot round of updates is enough to know its
         law; advice looks at it with these as well.
@@ -130,6 +133,7 @@ class Scheme(Checked, ABC, Generic[S]):
     draws_once: ClassVar[bool] = False
     subsampling: ClassVar[bool] = False
     counts_samples: ClassVar[bool] = False
+    oracle: ClassVar[bool] = False
     with_pilot: ClassVar[str] = ""
     State: ClassVar[type] = NoState
 

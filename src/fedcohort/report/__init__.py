@@ -34,52 +34,75 @@ __all__ = [
 ]
 
 
-def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
-    """One row per scheme, the best first; see `fedcohort.report.facts.summary`."""
+def summary(
+    comparison: Comparison, target: float | None = None, *, reference: str | None = None
+) -> pd.DataFrame:
+    """One row per scheme, the best first; see `fedcohort.report.facts.summary`.
+
+    ``reference`` names the scheme that the others are tested against, here and in all functions
+    below; by default that of the comparison, see `Comparison.reference`.
+    """
     from fedcohort.report import facts
 
-    return facts.summary(comparison, target)
+    return facts.summary(comparison.against(reference), target)
 
 
-def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
-    """Every scheme against every other, paired and tested; see `report.facts.pairwise`."""
+def pairwise(comparison: Comparison, references: Sequence[str] | str | None = None) -> pd.DataFrame:
+    """Every scheme against the reference, or against other ones; see `report.facts.pairwise`.
+
+    ``"all"`` requests every scheme against every other.
+    """
     from fedcohort.report import facts
 
     return facts.pairwise(comparison, references)
 
 
-def to_latex(comparison: Comparison, target: float | None = None) -> str:
+def to_latex(
+    comparison: Comparison, target: float | None = None, *, reference: str | None = None
+) -> str:
     """The summary as a table for LaTeX (package booktabs)."""
     from fedcohort.report.show import latex
 
-    return latex.table(comparison, target)
+    return latex.table(comparison.against(reference), target)
 
 
 def print_summary(
-    comparison: Comparison, target: float | None = None, console: Console | None = None
+    comparison: Comparison,
+    target: float | None = None,
+    console: Console | None = None,
+    *,
+    reference: str | None = None,
 ) -> None:
     """Print the summary: a table in a terminal, plain text when piped."""
     from fedcohort.report.show import terminal
 
-    terminal.print_summary(comparison, target, console)
+    terminal.print_summary(comparison.against(reference), target, console)
 
 
 def write(
-    comparison: Comparison, path: str | os.PathLike[str], target: float | None = None
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    target: float | None = None,
+    *,
+    reference: str | None = None,
 ) -> Path:
     """Write the page: one HTML file that needs no server, no network and nothing beside it."""
     from fedcohort.report.show import page
 
-    return page.write(comparison, path, target)
+    return page.write(comparison.against(reference), path, target)
 
 
 def write_csv(
-    comparison: Comparison, folder: str | os.PathLike[str], target: float | None = None
+    comparison: Comparison,
+    folder: str | os.PathLike[str],
+    target: float | None = None,
+    *,
+    reference: str | None = None,
 ) -> list[Path]:
     """Write all tables as CSV."""
     from fedcohort.report.show import sheets
 
-    return sheets.write_csv(comparison, folder, target)
+    return sheets.write_csv(comparison.against(reference), folder, target)
 
 
 def write_pictures(

@@ -77,6 +77,7 @@ class Target(Scheme[Groups]):
         frozenset({LABEL_HISTOGRAM}),
         lambda scheme: frozenset({LABEL_HISTOGRAM} if scheme.groups is None else ()),
     )
+    oracle: ClassVar[bool] = True
     State: ClassVar[type] = Groups
 
     def start(self, federation: Federation, rng: Any) -> Generator[Ask, Array, Groups]:

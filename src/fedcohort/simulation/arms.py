@@ -75,6 +75,11 @@ class Arm:
         return self.scheme.name  # type: ignore[union-attr]
 
     @property
+    def oracle(self) -> bool:
+        """Whether the scheme is an oracle."""
+        return self.scheme.oracle  # type: ignore[union-attr]
+
+    @property
     def label(self) -> str:
         """The names of its parts."""
         return "+".join(part.name for part in self.parts)

@@ -20,11 +20,12 @@ from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_work, says_how
+from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read
 from fedcohort.server.stragglers import straggler_rule
-from fedcohort.simulation.arms import Arm, Which, labelled
+from fedcohort.simulation.arms import OWN, Arm, Which, labelled
 from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.devices import devices
@@ -32,11 +33,20 @@ from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
 from fedcohort.simulation.live import Watch, in_notebook
 from fedcohort.simulation.measures import checked_measures
+from fedcohort.simulation.plan import (
+    Candidate,
+    Plan,
+    check_reference,
+    default_reference,
+    default_seeds,
+)
 from fedcohort.simulation.processes import JOBS_LIMIT, Executor, Processes
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.simulation.runfolder import (
     CODE,
+    ORACLE,
     PARTITIONS,
+    REFERENCE,
     SETTINGS,
     agreed,
     base_of,
@@ -55,6 +65,8 @@ SHORTER = "shorter"
 BY_CHANCE = "The best may be so by chance: fedcohort.report.summary has gaps and p values."
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
+Planned = Callable[[Plan], None]
+"""Receives the plan of a comparison before the first run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +87,39 @@ class Comparison:
     def partitions(self) -> tuple[int, ...]:
         """The divisions of the data that any run is on, in order."""
         return tuple(sorted({trace.partition for trace in self.traces}))
+
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """The schemes that use information no server has, see `Scheme.oracle`."""
+        return tuple(label for label in self.labels if _is_oracle(self.of(label)[0]))
+
+    @property
+    def reference(self) -> str:
+        """The scheme that the others are tested against: as given, else `md`, else the first."""
+        return self._named_reference(self.settings.get(REFERENCE)) or default_reference(
+            Candidate(
+                label,
+                first.scheme,
+                OWN not in first.settings,
+                usable=label not in self.oracles and len(first.cohort_clients) > 0,
+            )
+            for label in self.labels
+            for first in self.of(label)[:1]
+        )
+
+    def _named_reference(self, name: object) -> str | None:
+        """The label of a reference, which may have the name of its folder in brackets behind it."""
+        usable = [label for label in self.labels if label not in self.oracles]
+        behind = [label for label in usable if label.startswith(f"{name} (")]
+        return next((label for label in usable if label == name), next(iter(behind), None))
+
+    def against(self, reference: str | None) -> Comparison:
+        """The same runs with another reference; None leaves it as it is."""
+        if reference is None:
+            return self
+        if self._named_reference(reference) is None:
+            check_reference(reference, self.labels, self.oracles)
+        return replace(self, settings={**self.settings, REFERENCE: reference})
 
     def of(self, label: str, partition: int | None = None) -> tuple[Trace, ...]:
         """The runs of one scheme, one per seed and partition, or on one partition only."""
@@ -193,6 +238,29 @@ def _carried(place: Path) -> Comparison:
     return Comparison((trace,), settings, place)
 
 
+def _is_oracle(trace: Trace) -> bool:
+    """Whether the scheme of a run is an oracle; older versions did not write it with each."""
+    known = trace.scheme in SCHEMES
+    return bool(trace.settings.get(ORACLE, known and SCHEMES.find(trace.scheme).oracle))
+
+
+def _reference(named: Mapping[str, Arm | Centralised], given: str | None) -> str:
+    """The reference of a comparison that has not run yet."""
+    oracles = [label for label, arm in named.items() if isinstance(arm, Arm) and arm.oracle]
+    if given is not None:
+        check_reference(given, named, oracles)
+        return given
+    return default_reference(
+        Candidate(
+            label,
+            arm.name,
+            isinstance(arm, Arm) and not arm.options,
+            usable=isinstance(arm, Arm) and label not in oracles,
+        )
+        for label, arm in named.items()
+    )
+
+
 @says_how(
     'compare(task, ["md:m=10", "uniform:m=10"], rounds=50)',
     simulate,
@@ -203,11 +271,13 @@ def compare(
     schemes: Which | Sequence[Which] | Mapping[str, Which],
     *,
     rounds: int,
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Sequence[int] | None = None,
     partitions: int | Sequence[int] | None = None,
+    reference: str | None = None,
     folder: str | Path | None = None,
     jobs: int = -1,
     ray: str | None = None,
+    planned: Planned | None = None,
     finished: Finished | None = None,
     diverged: Lost | None = None,
     centralised: int | Centralised | Mapping[str, Centralised] | None = None,
@@ -239,10 +309,14 @@ def compare(
         ``"uniform+adam:eta_g=0.01"``, or `Arm`; so are settings of local work:
         ``"md+work:lr=0.5"``.
     seeds
-        How many (0, 1, ...), or which.
+        How many (0, 1, ...), or which. By default 8, or 11 for more than seven schemes: the
+        exact test can decide with these at 5 %, see ``reference``.
     partitions
         Of a `Problem`: how many divisions, from its ``partition_seed`` on, or the seeds they
         are drawn from; every scheme runs with every seed on each. One by default.
+    reference
+        The label of the scheme that reports test all others against; never an oracle. By
+        default ``md`` if it is present, otherwise the first.
     folder
         Where each finished run is kept. Runs already there are not repeated, so an
         interrupted comparison goes on where it stopped; with more rounds they are extended,
@@ -252,6 +326,10 @@ def compare(
     ray
         The address of a Ray cluster whose nodes compute the runs, ``jobs`` at a time: ``auto``,
         ``host:port``, or ``local`` for one that is started here. Results are the same.
+    planned
+        Called once before the first run with a `Plan`: how many runs, what the seeds can decide,
+        and how long it takes. The time is measured in two rounds of every scheme, if a scheme
+        has at least 20 to go.
     finished
         Called after every run.
     diverged
@@ -277,7 +355,9 @@ def compare(
     named: dict[str, Arm | Centralised] = {**labelled(schemes)}
     if centralised is not None:
         named |= upper_lines(centralised)
-    chosen, over = _seeds(seeds), divisions(task, partitions)
+    against = _reference(named, reference)
+    chosen = _seeds(default_seeds(len(named)) if seeds is None else seeds)
+    over = divisions(task, partitions)
     _check_evaluation(over.first, options)
     facts = {
         **over.settings,
@@ -289,6 +369,7 @@ def compare(
         "rounds": rounds,
         "task": over.first.name,
         "options": {name: _word(value) for name, value in sorted(options.items())},
+        **({} if reference is None else {REFERENCE: reference}),
     }
     units = [  # seed by seed: what is there when it is interrupted is a comparison already
         Unit(number, seed, label) for seed in chosen for number in over.numbers for label in named
@@ -312,12 +393,16 @@ def compare(
             if missing and notes is None and finished is None and in_notebook():
                 view = Watch(list(named), len(chosen), rounds, partitions=len(over.numbers))
                 notes, finished = opened.enter_context(view).notes, view.finished
+                planned = planned or view.planned
             watched = None if notes is None else Path(notes)
             for unit, trace in found.items():
                 pool.found(unit, trace, rounds, watched)
             if missing:
                 opened.enter_context(executor)
             pool.rehearse(missing)
+            if planned is not None:
+                sizes = len(named), against, len(chosen), len(over.numbers), rounds, len(missing)
+                planned(Plan(*sizes, pool.estimate(missing, rounds)))
             with contextlib.nullcontext() if place is None else claimed(place, facts):
                 for trace in pool.run(missing, rounds, place, watched):
                     done[Unit.of(trace)] = trace

@@ -48,6 +48,7 @@ from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.onward import End
 from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.simulation.recorder import Progress, Recorder
+from fedcohort.simulation.runfolder import ORACLE
 from fedcohort.trace import Trace
 
 DEFERRED = 16
@@ -401,6 +402,7 @@ class Simulation:
             "dropouts": None if self.dropouts is None else self.dropouts.settings(),
             "seed": setup.seed,
             "versions": versions(),
+            **({ORACLE: True} if setup.scheme.oracle else {}),
             **setup.hardening(),
             **self._timed(),
         }

@@ -24,6 +24,7 @@ from fedcohort.core.durations import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:
+    from fedcohort.simulation.plan import Plan
     from fedcohort.trace import Trace
 
 
@@ -95,6 +96,7 @@ class Watch:
         self.notes = Path(self._folder.name)
         self._latest: dict[tuple[str, int, int], RunProgress] = {}
         self._started = self.clock()
+        self._plan = ""
         self._live: Live | InNotebook | None = None
         if self.console.is_jupyter:
             self._live = InNotebook(self.html)
@@ -113,6 +115,12 @@ class Watch:
         if self._live is not None:
             self._live.stop()
         self._folder.cleanup()
+
+    def planned(self, plan: Plan) -> None:
+        """Show the plan of a comparison."""
+        self._plan = str(plan)
+        if not isinstance(self._live, InNotebook):
+            self.console.print(Text(self._plan), soft_wrap=not self.console.is_terminal)
 
     def finished(self, done: int, total: int, trace: Trace) -> None:
         """Hear of a finished run."""
@@ -197,7 +205,7 @@ class Watch:
             shown = notebook.progress(row.share, f"{row.share:.0%} of {label}")
             rows.append((label, shown, runs, _percent(row.accuracy)))
         heads = ("Scheme", "Progress", "Runs", "Accuracy")
-        return notebook.table(self._pace(), heads, rows, limit=50)
+        return notebook.table(self._pace(), heads, rows, self._plan, limit=50)
 
     def _pace(self) -> str:
         return f"{duration(self.clock() - self._started)} so far, {self.time_left()}"

@@ -18,6 +18,11 @@ class Executor(Protocol):
     local: ClassVar[bool]
     """Whether it sees the files of this machine."""
 
+    @property
+    def width(self) -> int | None:
+        """The number of calls that it computes at a time; None if it is not known."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -46,6 +51,11 @@ class Processes:
     jobs: int = -1
 
     local: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """See `Executor.width`."""
+        return int(joblib.effective_n_jobs(self.jobs))
 
     def __enter__(self) -> Self:
         return self

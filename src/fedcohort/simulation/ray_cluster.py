@@ -57,6 +57,7 @@ class RayCluster:
     jobs: int = -1
 
     local: ClassVar[bool] = False
+    width: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(str(self.address)):

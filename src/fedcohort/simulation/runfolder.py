@@ -27,10 +27,16 @@ DIVISIONS = "fingerprints"
 CODE = "code"
 PARTITIONS = "partitions"
 CROSSING = "crossing"
+REFERENCE = "reference"
+"""The setting that names the scheme which the others are tested against."""
+ORACLE = "oracle"
+"""The setting that is true of a run of an oracle, see `Scheme.oracle`."""
 VALIDATION = "validation"
 """The setting that tells which share of its samples every client set aside as the test set."""
-MAY_DIFFER = {"schemes", "seeds", PARTITIONS, "command", "target", CROSSING, CODE, DIVISIONS}
-"""Schemes, seeds and partitions may be added; command, target and crossing decide no run."""
+MAY_DIFFER = {
+    "schemes", "seeds", PARTITIONS, "command", "target", CROSSING, REFERENCE, CODE, DIVISIONS,
+}  # fmt: skip
+"""Schemes, seeds and partitions may be added; command, target and the like decide no run."""
 
 
 def run_file(place: Path, label: str, seed: int, partition: int | None = None) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,6 +62,10 @@ def _places(path: Path) -> tuple[Path, Path]:
     return path, state_file(path)
 
 
+TIMED = 2
+"""Rounds of every scheme that are timed; the second counts, since the first prepares data."""
+TIMED_SHARE = 10
+"""A scheme is timed only if its runs have at least so many times as many rounds."""
 Lost = Callable[[Unit, Diverged], None]
 """Hears of every run that diverged."""
 
@@ -95,6 +100,28 @@ class Pool:
         for found, *_ in self.executor.each(_run, calls):  # its warnings come again in the run
             if isinstance(found, Diverged) and self.lost is None:
                 raise found
+
+    def estimate(self, units: Sequence[Unit], rounds: int) -> float | None:
+        """Estimate the seconds that these runs take, by two rounds of every scheme.
+
+        Return None if these rounds would take long beside the runs, or on other machines.
+        """
+        width = self.executor.width
+        per_scheme = Counter(unit.label for unit in units)
+        if width is None or not units or rounds * max(per_scheme.values()) < TIMED_SHARE * TIMED:
+            return None
+        options = {**self.options, "progress": None}
+        first = {unit.label: unit for unit in reversed(units)}
+        calls = (self._call(unit, TIMED, None, options) for unit in reversed(first.values()))
+        evaluations, each = -(-rounds // self.options.get("evaluate_every", 1)), {}
+        for found, unit, *_ in self.executor.each(_run, calls):
+            if not isinstance(found, Diverged):  # such a run ends early
+                selection, training, evaluation = found.seconds[-1]
+                each[unit.label] = rounds * (selection + training) + evaluations * evaluation
+        left = [
+            each.get(unit.label, 0.0) * (1 - self.before.get(unit, 0) / rounds) for unit in units
+        ]
+        return float(max(sum(left) / min(width, len(units)), max(left)))
 
     def found(self, unit: Unit, trace: Trace, rounds: int, notes: Path | None) -> None:
         """Hear of a run that is there already, though perhaps with too few rounds."""

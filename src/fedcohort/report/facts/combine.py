@@ -17,6 +17,7 @@ from fedcohort.report.facts.pool import (
     together,
     without_copies,
 )
+from fedcohort.simulation.runfolder import REFERENCE
 from fedcohort.simulation.workers import Unit
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ ACROSS = "in all folders"
 """The setting that holds which labels are of schemes that all have, by the name of the scheme."""
 DIFFER = "runs differ in"
 RUNS = "run by run"
+ALL_PAIRS = "all pairs"
+"""The setting by which a report corrects p values for all pairs of schemes."""
+ASKED = (REFERENCE, ALL_PAIRS)
+"""Settings of a whole report that hold for each of its problems."""
 
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
@@ -104,10 +109,11 @@ def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
     apart: Mapping[str, Mapping[str, Any]] | None = comparison.settings.get(APART)
     if apart is None:
         return [("", comparison)]
+    asked = {key: comparison.settings[key] for key in ASKED if key in comparison.settings}
     out = []
     for name, settings in apart.items():
         own = tuple(trace for trace in comparison.traces if trace.label in settings["schemes"])
-        out.append((name, replace(comparison, traces=own, settings=settings)))
+        out.append((name, replace(comparison, traces=own, settings={**settings, **asked})))
     return out
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.report.facts.measures import choosing
 from fedcohort.simulation.arms import OWN
 from fedcohort.simulation.comparison import SHORTER, STATE
-from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER
+from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER, ORACLE
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -19,7 +19,7 @@ PARTITION_SEED = "partition_seed"
 _NO_CONDITION = {*MAY_DIFFER, "options", "problem", SHORTER, COPIES}
 _OF_ONE_RUN = {
     "scheme", "parameters", "label", "seed", "run_seed", "partition", "versions", "withdrawn",
-    STATE, OWN,
+    ORACLE, STATE, OWN,
 }  # fmt: skip
 _OF_ONE_DIVISION = {PARTITION_SEED, FINGERPRINT, "clients", "importance"}
 """What may differ between divisions of the same problem."""

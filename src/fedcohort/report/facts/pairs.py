@@ -1,4 +1,4 @@
-"""Every scheme against every other: gaps paired by partition and seed, tested and corrected."""
+"""Tests of schemes against a reference: gaps paired by partition and seed, tested, corrected."""
 
 from __future__ import annotations
 
@@ -6,43 +6,54 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from fedcohort.core.errors import UnknownName
-from fedcohort.report.facts.combine import in_common, parts
+from fedcohort.report.facts.combine import ALL_PAIRS, in_common, parts
 from fedcohort.report.facts.measures import Measure, final, measured, stacked
 from fedcohort.report.facts.significance import Paired, holm, paired
+from fedcohort.simulation.plan import LEVEL
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
 
-TESTED = ("pairs", "difference", "low", "high", "p", "p_smallest", "p_attainable", "p_t", "p_these")
+ALL = "all"
+"""The word that requests all pairs."""
+TESTED = (
+    "pairs", "units", "over", "difference", "low", "high", "p", "p_smallest", "p_attainable",
+    "p_t", "p_these",
+)  # fmt: skip
 Levels = dict[tuple[int, int], float]
 """What one scheme reached, by (partition, seed)."""
 
 
-def pairwise(comparison: Comparison, references: Sequence[str] | None = None) -> pd.DataFrame:
-    """Every scheme against every other, or against ``references``, paired by partition and seed.
+def pairwise(comparison: Comparison, references: Sequence[str] | str | None = None) -> pd.DataFrame:
+    """Every scheme against the reference of the comparison, paired by partition and seed.
 
-    ``p_holm`` and ``p_these_holm`` correct for the number of pairs: of all schemes, or, where a
-    reference was named beforehand, of those with it. There is no row for two runs of different
-    problems.
+    ``references`` may name other ones, each with a correction of its own, or be ``"all"`` for
+    every scheme against every other. ``p_holm`` and ``p_these_holm`` are corrected by Holm's
+    method for the number of ``tests``: of the schemes against one reference, or of all pairs.
+    They are NaN where they cannot reach 5 %, however large the gap is: ``p_holm_smallest`` is the
+    smallest value that the seeds (or divisions, see ``over``) allow. There is no row for two runs
+    of different problems.
     """
-    for reference in references or ():
+    for reference in () if references in (None, ALL) else references or ():
         if reference not in comparison.labels:
             raise UnknownName("scheme of this comparison", reference, comparison.labels)
     tables = [_pairwise(in_common(part), references) for _, part in parts(comparison)]
     return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
 
 
-def _pairwise(comparison: Comparison, references: Sequence[str] | None) -> pd.DataFrame:
+def _pairwise(comparison: Comparison, references: Sequence[str] | str | None) -> pd.DataFrame:
     levels = final_levels(comparison, measured(comparison)[0])
-    if references is None:
+    if references == ALL or (references is None and comparison.settings.get(ALL_PAIRS)):
         return _corrected(levels, list(combinations(levels, 2)), both_ways=True)
+    wanted = [comparison.reference] if references is None else references
     tables = [
         _corrected(levels, [(label, reference) for label in levels if label != reference])
         for reference in levels
-        if reference in references
+        if reference in wanted
     ]
     return pd.concat(tables, ignore_index=True) if tables else _corrected(levels, [])
 
@@ -52,24 +63,24 @@ def _corrected(
 ) -> pd.DataFrame:
     """The tests of a family of pairs, corrected for their number; each also the other way round."""
     tests = [_against(levels, *pair) for pair in pairs]
-    adjusted = holm([test.p for test in tests]), holm([test.p_these for test in tests])
-    rows = []
-    for (one, other), test, p, p_these in zip(pairs, tests, *adjusted, strict=True):
-        ways = (
-            [(one, other, test), (other, one, test.turned)] if both_ways else [(one, other, test)]
-        )
-        rows += [
-            {
-                "scheme": scheme,
-                "reference": reference,
-                **{name: getattr(found, name) for name in TESTED},
-                "p_holm": p,
-                "p_these_holm": p_these,
-            }
-            for scheme, reference, found in ways
-        ]
-    columns = ["scheme", "reference", *TESTED, "p_holm", "p_these_holm"]
-    table = pd.DataFrame(rows, columns=columns)
+    p, floor = holm([test.p for test in tests]), holm([test.p_smallest for test in tests])
+    these = holm([test.p_these for test in tests])
+    these_floor = holm([test.p_these_smallest for test in tests])
+    rows = [
+        (*pair, *(getattr(test, name) for name in TESTED))
+        for pair, test in zip(pairs, tests, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["scheme", "reference", *TESTED])
+    table["tests"] = np.count_nonzero(np.isfinite(p))
+    table["p_holm"] = np.where(floor <= LEVEL, p, np.nan)
+    table["p_holm_smallest"] = floor
+    table["p_these_holm"] = np.where(these_floor <= LEVEL, these, np.nan)
+    if both_ways:
+        other = table.assign(
+            scheme=table["reference"], reference=table["scheme"], difference=-table["difference"],
+            low=-table["high"], high=-table["low"],
+        )  # fmt: skip
+        table = pd.concat([table, other], ignore_index=True)
     order = list(levels)
     return table.sort_values(
         ["reference", "scheme"], key=lambda names: names.map(order.index), ignore_index=True

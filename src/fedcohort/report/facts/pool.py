@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort.report.facts.conditions import COPIES, conditions_of, is_carried, of_one_problem
 from fedcohort.simulation.comparison import SHORTER
-from fedcohort.simulation.runfolder import CODE, CROSSING, PARTITIONS
+from fedcohort.simulation.runfolder import CODE, CROSSING, PARTITIONS, REFERENCE
 from fedcohort.simulation.workers import Unit
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _pooled(old: Comparison, new: Comparison) -> Comparison:
     if all(commands):
         told["command"] = "\n".join(map(str, commands))
     settings = {**old.settings, **told}
-    for key in ("target", CROSSING):
+    for key in ("target", CROSSING, REFERENCE):
         if old.settings.get(key) != new.settings.get(key):
             settings.pop(key, None)
     broken = old.interrupted or new.interrupted

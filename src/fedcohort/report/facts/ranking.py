@@ -61,22 +61,22 @@ def crossing_of(comparison: Comparison) -> str:
 
 
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
-    """One row per scheme, the best first: level, spread, gap to the best, costs, fairness.
+    """One row per scheme, the best first: level, spread, gap to the reference, costs, fairness.
 
     Runs in which nobody is chosen (``chooses`` is False: centralised training) come last, as
     a yardstick; they do not compete.
 
     ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
     both are means over runs, in which every partition counts the same, with their standard
-    deviation beside. ``difference``, ``low``, ``high`` and ``p`` compare with the scheme in the
-    first row, paired by partition and seed.
+    deviation beside. ``difference``, ``low``, ``high`` and ``p`` compare with the
+    reference (`Comparison.reference`; NaN in its own row), paired by partition and seed.
     What ``p`` is about, `significance.paired` says: with several partitions, divisions like
     these; ``p_smallest`` is the least that so few can give, ``p_attainable`` the level that a
     test at 5 % has with them, ``p_these`` speaks of these divisions only. ``p_holm`` and
-    ``p_these_holm`` are corrected for all pairs of schemes, for which one is first was seen in
-    the same runs. What it took to
-    reach the target (to stay there, see `Trace.rounds_to`; ``settings["crossing"] = "first"``
-    takes the first time) is the median over runs, a run that never got there counting as
+    ``p_these_holm`` are corrected for the number of ``tests`` against the reference, and NaN
+    where they cannot reach 5 %, see `pairs.pairwise`. What it took to reach the target
+    (to stay there, see `Trace.rounds_to`; ``settings["crossing"] = "first"`` takes the first
+    time) is the median over runs, a run that never got there counting as
     infinite (so NaN where half of them did not); ``reached`` is how many did. ``void`` is how many
     rounds of a run too few answered in, so that the model stayed.
 
@@ -109,8 +109,8 @@ def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     )
     table = table.reset_index(drop=True)
     tests = pairwise(comparison)
-    with_first = tests[tests["reference"] == table["scheme"][0]].drop(columns="reference")
-    return table.merge(with_first, on="scheme", how="left")
+    own = tests[tests["reference"] == comparison.reference].drop(columns="reference")
+    return table.merge(own, on="scheme", how="left")
 
 
 def _scheme_row(

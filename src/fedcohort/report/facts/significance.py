@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from fedcohort.core.errors import BadInput
+from fedcohort.core.notebook import plural
 from fedcohort.core.types import Bools, Floats
+from fedcohort.simulation.plan import LEVEL, smallest_p
 
 EXACT_SEEDS = 16
 """Up to this many pairs all 2^s sign patterns are counted; above, a sample of them."""
 SAMPLED, AT_ONCE = 100_000, 1_000
 """Patterns of a sample, and of those in memory: a thousand runs have a thousand signs each."""
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,29 @@ class Paired:
     p_these: float = np.nan
 
     @property
-    def turned(self) -> Paired:
-        """The second scheme against the first."""
-        return replace(self, difference=-self.difference, low=-self.high, high=-self.low)
-
-    @property
     def units(self) -> int:
         """What ``p`` flips, how many: partitions, or pairs on the only one."""
         return self.partitions if self.partitions > 1 else self.pairs
 
     @property
+    def over(self) -> str:
+        """The units that ``p`` flips, in words.
+
+        >>> Paired(5, 0.1, 0.0, 0.2, 0.0625, 0.03).over
+        '5 seeds'
+        """
+        unit = "division" if self.partitions > 1 else "seed"
+        return f"{self.units} {plural(self.units, unit)}"
+
+    @property
     def p_smallest(self) -> float:
-        """The smallest p that so few can give."""
-        return smallest_p(self.units)
+        """The smallest p that so few can give; NaN without a pair."""
+        return smallest_p(self.units) if self.pairs else np.nan
+
+    @property
+    def p_these_smallest(self) -> float:
+        """The same of ``p_these``; NaN with one partition."""
+        return smallest_p(self.pairs) if self.partitions > 1 else np.nan
 
     @property
     def p_attainable(self) -> float:
@@ -135,15 +146,6 @@ def _all_signs(s: int) -> Floats:
     """(2^s, s) all patterns of +1 and -1; comparisons of many schemes want the same ones."""
     bits: Bools = (np.arange(2**s)[:, None] >> np.arange(s)) & 1 == 1
     return np.where(bits, -1.0, 1.0)
-
-
-def smallest_p(pairs: int) -> float:
-    """The smallest p of the sign-flip test with so many pairs.
-
-    >>> [smallest_p(s) for s in (1, 5, 6)]
-    [1.0, 0.0625, 0.03125]
-    """
-    return min(1.0, 2.0 / 2.0**pairs)
 
 
 def attainable_level(pairs: int, level: float = LEVEL) -> float:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from fedcohort.core.durations import NOTHING
 from fedcohort.report import facts
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.panels.base import Content, Panel, Shown
 from fedcohort.report.show import prose
+from fedcohort.report.show.format import corrected_p, corrected_p_these
 from fedcohort.report.show.markup import card
 from fedcohort.report.show.scoreboard import scoreboard
 
@@ -49,9 +53,22 @@ class Result(Panel):
 
     def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:
         return {
-            "summary": facts.summary(shown.comparison, shown.target),
-            "pairwise": facts.pairwise(shown.comparison),
+            "summary": _in_words(facts.summary(shown.comparison, shown.target)),
+            "pairwise": _in_words(facts.pairwise(shown.comparison)),
         }
+
+
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with words in place of corrected p values that cannot reach 5 %."""
+
+    def filled(name: str, words: Callable[[Any], str]) -> list[Any]:
+        cells = zip(table[name], map(words, table.itertuples()), strict=True)
+        return [p if np.isfinite(p) or text == NOTHING else text for p, text in cells]
+
+    return table.assign(
+        p_holm=filled("p_holm", corrected_p),
+        p_these_holm=filled("p_these_holm", corrected_p_these),
+    )
 
 
 def _not_over(comparison: Comparison) -> str:

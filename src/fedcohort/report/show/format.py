@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.durations import NOTHING
 from fedcohort.core.notebook import plural
+
+if TYPE_CHECKING:
+    from fedcohort.report.facts.measures import Measure
 
 
 def amount(value: float) -> str:
@@ -59,6 +63,17 @@ def byte_count(value: float) -> str:
     return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
+def interval(measure: Measure, low: float, high: float) -> str:
+    """The ends of an interval of gaps, or a dash.
+
+    >>> from fedcohort.report.facts.measures import ACCURACY
+    >>> interval(ACCURACY, -0.0123, 0.2)
+    '-1.2 to +20.0'
+    """
+    both = f"{measure.gap(low)} to {measure.gap(high)}"
+    return both if math.isfinite(low) else NOTHING
+
+
 def p_value(p: float) -> str:
     """A p value, not more exact than it is worth.
 
@@ -68,6 +83,28 @@ def p_value(p: float) -> str:
     if not math.isfinite(p):
         return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def corrected_p(row: Any) -> str:
+    """The corrected p value of a row of `facts.summary` or `facts.pairwise`, or why it has none.
+
+    >>> from types import SimpleNamespace as Row
+    >>> corrected_p(Row(pairs=5, over="5 seeds", p_holm=float("nan")))
+    'n/a (5 seeds)'
+    >>> corrected_p(Row(pairs=8, over="8 seeds", p_holm=0.0391))
+    '0.039'
+    """
+    if not math.isfinite(row.pairs):  # the reference itself
+        return NOTHING
+    return p_value(row.p_holm) if math.isfinite(row.p_holm) else f"n/a ({row.over})"
+
+
+def corrected_p_these(row: Any) -> str:
+    """The same of the test that flips single runs of several divisions."""
+    if not math.isfinite(row.p_these):
+        return NOTHING
+    enough, runs = math.isfinite(row.p_these_holm), counted(row.pairs, "run")
+    return p_value(row.p_these_holm) if enough else f"n/a ({runs})"
 
 
 def p_is(p: float) -> str:

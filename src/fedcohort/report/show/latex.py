@@ -50,7 +50,7 @@ def _tabular(columns: Mapping[str, Sequence[str]]) -> list[str]:
     out = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule"]
     out += [f"{' & '.join(heads)} \\\\", r"\midrule"]
     for number, row in enumerate(zip(*columns.values(), strict=True)):
-        cells = [re.sub(r"^-(?=\d)", "$-$", escaped(cell)) for cell in row]
+        cells = [re.sub(r"(?<!\w)-(?=\d)", "$-$", escaped(cell)) for cell in row]
         if number == 0:  # the best comes first
             cells[:2] = [rf"\textbf{{{cell}}}" for cell in cells[:2]]
         out.append(f"{' & '.join(cells)} \\\\")

@@ -12,13 +12,14 @@ import pandas as pd
 from fedcohort.core.durations import duration
 from fedcohort.report.facts import answers, clocked, summary, target_of
 from fedcohort.report.facts.clients import heterogeneity
-from fedcohort.report.facts.combine import DIFFER, across
+from fedcohort.report.facts.combine import ALL_PAIRS, DIFFER, across
 from fedcohort.report.facts.conditions import COPIES, is_carried
 from fedcohort.report.facts.measures import Measure, measured
 from fedcohort.report.facts.pool import listed
-from fedcohort.report.facts.significance import LEVEL, attainable_level, smallest_p
+from fedcohort.report.facts.significance import attainable_level
 from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
 from fedcohort.simulation.comparison import SHORTER, STATE
+from fedcohort.simulation.plan import LEVEL, seeds_needed
 from fedcohort.simulation.runfolder import VALIDATION
 
 if TYPE_CHECKING:
@@ -54,13 +55,34 @@ def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     if len(table) == 1:
         return f"{first.scheme} reaches a {measure.words} of {level} {after}."
     sentence = f"{first.scheme} reaches the best {measure.words}: {level} {after}"
-    second = table.iloc[1]
-    if np.isnan(second.difference):
+    lead = _lead(comparison, table)
+    if np.isnan(lead.difference):
         return sentence + "."
-    side = "above" if measure.higher else "below"
-    gap = measure.gap(abs(second.difference)).lstrip("+")
+    side = "above" if lead.difference > 0 else "below"
+    gap = measure.gap(abs(lead.difference)).lstrip("+")
     unit = " points" if measure.percent else ""
-    return f"{sentence}, {gap}{unit} {side} {second.scheme}."
+    return f"{sentence}, {gap}{unit} {side} {lead.behind}."
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The gap of the best scheme to the reference, or to the second if it is the reference."""
+
+    behind: str
+    """The scheme that it is compared with."""
+    row: Any
+    """The row of the table with the test of the two."""
+    difference: float
+    low: float
+    high: float
+
+
+def _lead(comparison: Comparison, table: pd.DataFrame) -> Lead:
+    """The lead of the first row of a table of several schemes."""
+    first, second = table.iloc[0], table.iloc[1]
+    if first.scheme != comparison.reference:
+        return Lead(comparison.reference, first, first.difference, first.low, first.high)
+    return Lead(second.scheme, second, -second.difference, -second.high, -second.low)
 
 
 def _rounds(traces: Sequence[Trace]) -> str:
@@ -148,41 +170,52 @@ def once(comparison: Comparison) -> str:
 
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:
-    """Whether the gap to the next is more than chance, said plainly, and where that holds."""
-    pairs = len(table) * (len(table) - 1) // 2  # centralised training included, as in Holm's
+    """Whether the gap of the best is more than chance, said plainly, and where that holds."""
     table = table[table["chooses"]]
     if len(table) == 1:
         return "There is one scheme, so there is nothing to compare it with."
-    second = table.iloc[1]
-    shared = int(np.nan_to_num(second.pairs))
+    lead = _lead(comparison, table)
+    row, reference = lead.row, comparison.reference
+    shared = int(np.nan_to_num(row.pairs))
     if shared < 2:
         return (
-            f"With {counted(shared, 'shared seed')} nobody can say whether the gap is chance: run "
-            "more seeds."
+            f"{counted(shared, 'shared seed')} cannot tell whether the gap is chance: run more "
+            "seeds."
         )
-    several = second.partitions > 1
-    units = int(second.partitions) if several else shared
-    unit = "division" if several else "seed"
-    floor = min(1.0, second.p_smallest * pairs)
-    interval = _interval(measured(comparison)[0], second)
-    beside = f" {_on_these(second)}" if several else ""
-    if floor > LEVEL:
-        needed = next(s for s in range(2, 64) if smallest_p(s) * pairs <= LEVEL)
+    family = f"{counted(row.tests, 'test')} against {reference}"
+    if comparison.settings.get(ALL_PAIRS):
+        family = f"all {counted(row.tests, 'pair')} of schemes"
+    unit = "division" if row.partitions > 1 else "seed"
+    interval = _interval(measured(comparison)[0], lead)
+    beside = f" {_on_these(row)}" if row.partitions > 1 else ""
+    if np.isnan(row.p_holm):
         return (
-            f"Is that more than chance {_where(comparison, second)}? {units} {unit}s are too few "
-            f"for the exact test to tell {len(table)} schemes apart (it cannot go below "
-            f"{p_is(floor)}; {needed} {unit}s could). If the gaps of {unit}s are normal, that to "
-            f"{second.scheme} is {interval} with 95 % confidence (paired t, {p_is(second.p_t)} "
-            f"uncorrected).{beside}"
+            f"Is that more than chance {_where(comparison, row)}? {row.over} are too few for the "
+            f"exact test (after Holm's correction for {family} it cannot go below "
+            f"{p_is(row.p_holm_smallest)}; {seeds_needed(row.tests)} {unit}s could). If the gaps "
+            f"of {unit}s are normal, that to {lead.behind} is {interval} with 95 % confidence "
+            f"(paired t, {p_is(row.p_t)} uncorrected).{beside}"
         )
-    beaten = int((table["p_holm"] <= LEVEL).sum())
-    attained = pairs * attainable_level(units, LEVEL / pairs)
+    attained = row.tests * attainable_level(int(row.units), LEVEL / row.tests)
     return (
-        f"The gap to {second.scheme} {_verdict(second.p_holm)} {_where(comparison, second)} "
-        f"(exact test over {units} {unit}s, {p_is(second.p_holm)} after Holm's correction, which "
-        f"cannot go below {p_value(floor)}: at 5 % its attainable level is "
-        f"{100 * attained:.1f} %; 95 % interval {interval}). {table.scheme[0]} is ahead "
-        f"by more than chance of {beaten} of {len(table) - 1} others.{beside}"
+        f"The gap to {lead.behind} {_verdict(row.p_holm)} {_where(comparison, row)} "
+        f"(exact test over {row.over}, {p_is(row.p_holm)} after Holm's correction for {family}, "
+        f"which cannot go below {p_value(row.p_holm_smallest)}: at 5 % its attainable level is "
+        f"{100 * attained:.1f} %; 95 % interval {interval}).{_decided(comparison, table)}{beside}"
+    )
+
+
+def _decided(comparison: Comparison, table: pd.DataFrame) -> str:
+    """How many schemes differ from the reference by more than chance, where there are several."""
+    others = table[table["scheme"] != comparison.reference]
+    if len(others) < 2:
+        return ""
+    gaps = others["difference"][others["p_holm"] <= LEVEL]
+    above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
+    better, worse = (above, below) if measured(comparison)[0].higher else (below, above)
+    return (
+        f" Of {len(others)} schemes, {better} {'is' if better == 1 else 'are'} better than "
+        f"{comparison.reference} and {worse} worse by more than chance."
     )
 
 
@@ -200,10 +233,10 @@ def _where(comparison: Comparison, row: Any) -> str:
 
 
 def _on_these(row: Any) -> str:
-    return (
-        f"On these {row.partitions} divisions alone it {_verdict(row.p_these_holm)} (run by run, "
-        f"{p_is(row.p_these_holm)})."
-    )
+    these = f"On these {row.partitions} divisions alone"
+    if np.isnan(row.p_these_holm):
+        return f"{these}, {counted(row.pairs, 'run')} are too few, too."
+    return f"{these} it {_verdict(row.p_these_holm)} (run by run, {p_is(row.p_these_holm)})."
 
 
 def lacking(comparison: Comparison) -> str:
@@ -231,10 +264,10 @@ def lacking(comparison: Comparison) -> str:
     )
 
 
-def _interval(measure: Measure, row: Any) -> str:
-    """By how much the first scheme is ahead of that of a row, from and to; behind has a minus."""
-    ahead = -1 if measure.higher else 1  # a row has its own level less that of the first
-    low, high = sorted([ahead * row.low, ahead * row.high])
+def _interval(measure: Measure, lead: Lead) -> str:
+    """By how much the best scheme is ahead, from and to; behind has a minus."""
+    ahead = 1 if measure.higher else -1
+    low, high = sorted([ahead * lead.low, ahead * lead.high])
     shown = [measure.gap(end).lstrip("+" if low > 0 else "") for end in (low, high)]
     return f"{shown[0]} to {shown[1]}{' points' if measure.percent else ''}"
 

@@ -12,11 +12,21 @@ import pandas as pd
 from fedcohort.core.durations import duration
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import swatch
-from fedcohort.report.facts.combine import in_common, parts
+from fedcohort.report.facts.combine import ALL_PAIRS, in_common, parts
 from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
-from fedcohort.report.facts.pairs import final_levels, pairwise
-from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short
+from fedcohort.report.facts.pairs import ALL, final_levels, pairwise
+from fedcohort.report.show.format import (
+    amount,
+    byte_count,
+    corrected_p,
+    corrected_p_these,
+    counted,
+    interval,
+    p_value,
+    ratio,
+    short,
+)
 from fedcohort.report.show.markup import Column, sortable_table, strip
 
 if TYPE_CHECKING:
@@ -40,8 +50,10 @@ def scoreboard(
     columns = _columns(comparison, table, target, tested, labels)
     listed = sortable_table(table, columns, "Means over runs; press a heading to sort.")
     options = "".join(
-        f'<option value="{labels.index(label)}">{escape(label)}</option>'
+        f'<option value="{labels.index(label)}"{" selected" * (label == comparison.reference)}>'
+        f"{escape(label)}</option>"
         for label in table["scheme"]
+        if label not in comparison.oracles
     )
     chooser = (
         '<label class="choice">Gaps and p values are against '
@@ -70,7 +82,7 @@ def _columns(
     if several:
         columns[2:2] = _spreads(measure)
     if len(table) > 1:
-        columns += _tests(labels, table, tested, several)
+        columns += _tests(labels, tested[labels.index(comparison.reference)], several)
     last: list[Column] = []
     if goal is not None:
         columns += _to_target(comparison, f"{goal:.0%}", facts.crossing_of(comparison))
@@ -159,10 +171,9 @@ def _spreads(measure: Measure) -> list[Column]:
 
 
 def _tests(
-    labels: Sequence[str], table: pd.DataFrame, tested: Tested, several: bool
+    labels: Sequence[str], found: list[dict[str, tuple[str, float | None]] | None], several: bool
 ) -> list[Column]:
     order = {label: i for i, label in enumerate(labels)}
-    found = tested[order[str(table["scheme"][0])]]
 
     def part(name: str) -> Any:
         def show(row: Any) -> tuple[str, Any]:
@@ -176,8 +187,7 @@ def _tests(
     these = "Sign-flip test over all runs, corrected alike: it speaks of these divisions alone"
     return [
         ("Gap (95 % interval)", "Mean paired difference, interval by Student's t", part("gap")),
-        ("p, exact", f"Sign-flip test over {over}, corrected for all pairs of schemes (Holm)",
-         part("p")),
+        ("p, exact", f"Sign-flip test over {over}, corrected for several tests (Holm)", part("p")),
         *([("p, these", these, part("these"))] if several else []),
         ("p, t", f"Paired t test over {over}, not corrected; assumes normal gaps", part("t")),
     ]  # fmt: skip
@@ -230,7 +240,8 @@ def _time_to(comparison: Comparison, goal: str, why: str) -> list[Column]:
 def pairs(comparison: Comparison) -> Tested:
     """[reference][scheme]: gap, p and t as text and as the number to sort by.
 
-    None for a scheme and itself, and for two runs of different problems.
+    None for a scheme and itself, and for two runs of different problems. Against the reference
+    p values are corrected for the tests against it, against other schemes for all pairs.
     """
     order = {label: i for i, label in enumerate(comparison.labels)}
     out: Tested = [[None] * len(order) for _ in order]
@@ -241,20 +252,28 @@ def pairs(comparison: Comparison) -> Tested:
 
 def _fill(out: Tested, comparison: Comparison, order: Mapping[str, int]) -> None:
     measure = measured(comparison)[0]
-    for row in pairwise(comparison).itertuples():
-        interval = ""
-        if np.isfinite(row.low):
-            interval = f" ({measure.gap(row.low)} to {measure.gap(row.high)})"
+    tables = pairwise(comparison, ALL), pairwise(comparison)
+    for row in (row for table in tables for row in table.itertuples()):
+        between = interval(measure, row.low, row.high)
+        gap = measure.gap(row.difference) + f" ({between})" * bool(np.isfinite(row.low))
         out[order[row.reference]][order[row.scheme]] = {
-            "gap": (measure.gap(row.difference) + interval, _number(row.difference)),
-            "p": (p_value(row.p_holm), _number(row.p_holm)),
-            "these": (p_value(row.p_these_holm), _number(row.p_these_holm)),
+            "gap": (gap, _number(row.difference)),
+            "p": (corrected_p(row), _number(row.p_holm)),
+            "these": (corrected_p_these(row), _number(row.p_these_holm)),
             "t": (p_value(row.p_t), _number(row.p_t)),
         }
 
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _family(comparison: Comparison) -> str:
+    """The tests that p values are corrected for."""
+    if comparison.settings.get(ALL_PAIRS):
+        return "all pairs of schemes"
+    tests = counted(len(comparison.labels) - 1, "test")
+    return f"the {tests} against {escape(comparison.reference)}, against others for all pairs"
 
 
 def _legend(comparison: Comparison) -> str:
@@ -271,6 +290,6 @@ def _legend(comparison: Comparison) -> str:
     return (
         f'<p class="lead"><small>Gaps are paired by {by}{points}. “p, exact” asks how often a '
         f"random swap of the two schemes' names {of} gives as large a mean gap; it assumes "
-        "nothing about the noise, and is multiplied up for the number of pairs of schemes (Holm)."
-        f"{about}</small></p>"
+        f"nothing about the noise. It is corrected by Holm's method for {_family(comparison)}, and "
+        f"n/a where no gap could reach 5 %.{about}</small></p>"
     )

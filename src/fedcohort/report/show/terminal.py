@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
@@ -13,8 +12,15 @@ from fedcohort.core.durations import duration
 from fedcohort.report.facts import clocked, summary, target_of
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.facts.conditions import is_carried
-from fedcohort.report.facts.measures import MEASURED_HERE, measured
-from fedcohort.report.show.format import amount, byte_count, p_value, ratio, short
+from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
+from fedcohort.report.show.format import (
+    amount,
+    byte_count,
+    corrected_p,
+    interval,
+    ratio,
+    short,
+)
 from fedcohort.report.show.prose import (
     apart,
     beside,
@@ -42,9 +48,9 @@ MORE = {
 }
 SPREADS = {"± divisions": "sd_partitions", "± seeds": "sd_seeds"}
 FIRST_TO_GO = (
-    "Computed in", "Best", "Gini", "Bytes", "Spread", "p", "± sd", "± seeds", "± divisions",
+    "Computed in", "Best", "Gini", "Bytes", "Spread", "± sd", "± seeds", "± divisions",
     "Perplexity", "F1", "Worst tenth",
-    "Clients'", "Time", "Rounds", "Gap",
+    "Clients'", "Time", "Rounds", "95 % interval", "p", "Gap",
 )  # fmt: skip
 """Columns in the order in which a narrow terminal loses them."""
 
@@ -72,6 +78,18 @@ def print_summary(
         _say(out, f"\n{tested_across(comparison)}")
     if left_out:
         _say(out, f"Left out for want of room, see the report: {', '.join(left_out)}.")
+
+
+def _tests(comparison: Comparison, measure: Measure, rows: list[Any]) -> dict[str, list[str]]:
+    """The gaps to the reference, their intervals and p values."""
+    return {
+        "Gap": [
+            "reference" if row.scheme == comparison.reference else measure.gap(row.difference)
+            for row in rows
+        ],
+        "95 % interval": [interval(measure, row.low, row.high) for row in rows],
+        "p": [corrected_p(row) for row in rows],
+    }
 
 
 def _times(comparison: Comparison, rows: list[Any], there: str) -> dict[str, list[str]]:
@@ -105,8 +123,7 @@ def summary_columns(
             if name in rows
         },
         "Best": [measure.text(row.best) for row in facts],
-        "Gap": ["best" if np.isnan(r.difference) else measure.gap(r.difference) for r in facts],
-        "p": [p_value(row.p_holm) for row in facts],
+        **_tests(comparison, measure, facts),
         f"Rounds{there}": [amount(row.rounds_to_target) for row in facts],
         f"Bytes{there}": [byte_count(row.bytes_to_target) for row in facts],
         **_times(comparison, facts, there),
