@@ -62,7 +62,7 @@ STATE = "state"
 """The setting that says of a run that was not simulated: finished, running or stopped."""
 SHORTER = "shorter"
 """The setting that says how many runs of a folder are left out as they have fewer rounds."""
-BY_CHANCE = "The best may be so by chance: fedcohort.report.summary has gaps and p values."
+BY_CHANCE = "The best may be so by chance: fedcohort.report.summary has p values against {}."
 Finished = Callable[[int, int, Trace], None]
 """Hears of every finished run: how many are done, of how many, and the run."""
 Planned = Callable[[Plan], None]
@@ -170,20 +170,23 @@ class Comparison:
             mark = ", the best" if label == best else ""
             measured = f"{' / '.join(names)} {last.mean():.4g}{spread}{mark}"
             shown = notebook.curve(mean, f"{what.replace('_', ' ')} of {label} by round")
-            rows.append((label, len(traces), rounds, measured, shown))
+            name = f"{label} (oracle)" if label in self.oracles else label
+            rows.append((name, len(traces), rounds, measured, shown))
         title = "Comparison, interrupted" if self.interrupted else "Comparison"
-        return notebook.table(title, heads, rows, BY_CHANCE if best else "", limit=50)
+        note = BY_CHANCE.format(self.reference) if best else ""
+        return notebook.table(title, heads, rows, note, limit=50)
 
     def _best(self) -> str | None:
         """The scheme with the best last mean; None where they cannot be compared by it."""
         tasks = {str(trace.settings.get("task")) for trace in self.traces}
         names = {trace.last()[0] for trace in self.traces}
-        if len(self.labels) < 2 or len(tasks) > 1 or len(names) > 1:
+        usable = [label for label in self.labels if label not in self.oracles]
+        if len(usable) < 2 or len(tasks) > 1 or len(names) > 1:
             return None
         sign = 1 if names == {"accuracy"} else -1
         means = {
             label: sign * float(np.mean([trace.last()[1] for trace in self.of(label)]))
-            for label in self.labels
+            for label in usable
         }
         known = {label: mean for label, mean in means.items() if np.isfinite(mean)}
         return max(known, key=known.__getitem__) if known else None

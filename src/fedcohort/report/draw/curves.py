@@ -20,7 +20,7 @@ from fedcohort.report.draw.drawing import (
     meta,
     name_of,
 )
-from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.draw.styles import LIGHT, is_oracle, style
 from fedcohort.report.facts import clients, weights
 from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import (
@@ -79,6 +79,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
         f"covers {width} evaluation{'s' if width > 1 else ''}; the running best can only rise, "
         "so it hides relapses."
         + ("" if goal is None else f" The dotted line is the target, {goal:.0%}.")
+        + " A dashed grey line is an oracle." * any(map(is_oracle, comparison.labels))
         + _sources(comparison),
         tuple(traces),
         {"xaxis": round_axis(table["round"])},
@@ -109,7 +110,7 @@ def _curves(comparison: Comparison, measure: Measure, way: str, table: pd.DataFr
         if not len(x):
             continue
         when = {"measure": measure.name, "line": way}
-        if len(comparison.of(label)) > 1:
+        if len(comparison.of(label)) > 1 and not is_oracle(label):
             bands.append(band(index, x, mean - sd, mean + sd, band="on", **when))
         hover = f"Round %{{x}}<br>{name_of(measure.words)} %{{y{form}}}"
         lines.append(line(index, label, x.astype(int), mean, hover, **when))

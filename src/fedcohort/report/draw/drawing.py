@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort.core import notebook
 from fedcohort.core.types import Array, Floats
-from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report.draw.styles import GUIDE, LIGHT, is_oracle, style
 from fedcohort.report.facts.downsample import envelope, keep_extremes
 
 if TYPE_CHECKING:
@@ -144,8 +144,13 @@ def name_of(label: str) -> str:
 
 
 def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) -> Trace:
-    """The curve of one scheme, in its style, thinned."""
+    """The curve of one scheme, in its style, thinned; that of an oracle is a reference line."""
     look, kept = style(index), keep_extremes(np.asarray(y, dtype=np.float64), POINTS)
+    guide = {
+        "mode": "lines",
+        "line": {"color": GUIDE, "dash": "dash", "width": 1.5},
+        "meta": {**meta("guide", index, **when), "colour": None},
+    }
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -156,6 +161,7 @@ def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) ->
         "marker": {"symbol": look.marker, "size": 8, "maxdisplayed": 7},
         "hovertemplate": hover + "<extra>%{fullData.name}</extra>",
         "meta": meta("line", index, **when),
+        **(guide if is_oracle(label) else {}),
     }
 
 

@@ -39,6 +39,17 @@ def style(index: int) -> Style:
     return Style(index % len(LIGHT), DASHES[dash], MARKERS[index % len(MARKERS)])
 
 
+ORACLE = " (oracle)"
+"""The end of the name that reports show for an oracle."""
+GUIDE = "#777777"
+"""The colour of reference lines."""
+
+
+def is_oracle(label: str) -> bool:
+    """Whether a shown name is that of an oracle, whose lines are drawn as reference lines."""
+    return label.endswith(ORACLE)
+
+
 _DASH_LENGTHS = {"solid": "", "dash": "6 4", "dot": "2 3", "dashdot": "7 3 2 3", "longdash": "11 4"}
 _SHAPES = {
     "circle": '<circle cx="16" cy="7" r="3.6"/>',
@@ -54,8 +65,13 @@ _SHAPES = {
 }
 
 
-def swatch(index: int) -> str:
+def swatch(index: int, label: str) -> str:
     """A small drawing of a scheme's line for lists and tables (SVG; the page colours it)."""
+    if is_oracle(label):
+        return (
+            '<svg class="swatch guide" viewBox="0 0 32 14" aria-hidden="true">'
+            '<path class="line" d="M0 7H32" stroke-dasharray="6 4"/></svg>'
+        )
     look = style(index)
     pattern = _DASH_LENGTHS[look.dash]
     dashes = f' stroke-dasharray="{pattern}"' if pattern else ""

@@ -117,6 +117,27 @@ def parts(comparison: Comparison) -> list[tuple[str, Comparison]]:
     return out
 
 
+def marked(comparison: Comparison, mark: str) -> Comparison:
+    """The comparison as it is shown: the names of oracles end in a mark."""
+    names = {x: x + mark if x in comparison.oracles else x for x in comparison.labels}
+    shown, told = relabelled(comparison, names), dict(comparison.settings)
+    if APART in told:
+        told[APART] = {
+            name: {
+                **own,
+                "schemes": {names[x]: built for x, built in own["schemes"].items() if x in names},
+            }
+            for name, own in told[APART].items()
+        }
+    if ACROSS in told:
+        told[ACROSS] = {
+            names[x]: name + mark * (names[x] != x)
+            for x, name in told[ACROSS].items()
+            if x in names
+        }
+    return replace(shown, settings={**told, "schemes": shown.settings["schemes"]})
+
+
 def in_common(comparison: Comparison) -> Comparison:
     """The runs that tables and tests count: on several divisions, those that every scheme has.
 

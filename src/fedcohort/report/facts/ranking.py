@@ -63,8 +63,8 @@ def crossing_of(comparison: Comparison) -> str:
 def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame:
     """One row per scheme, the best first: level, spread, gap to the reference, costs, fairness.
 
-    Runs in which nobody is chosen (``chooses`` is False: centralised training) come last, as
-    a yardstick; they do not compete.
+    Only schemes that a server can use are ``ranked``. An ``oracle``, and last centralised
+    training (``chooses`` is False), come after them, as yardsticks.
 
     ``final`` is the mean over the last tenth of the evaluations, ``best`` the best ever seen;
     both are means over runs, in which every partition counts the same, with their standard
@@ -104,8 +104,11 @@ def _ranked(comparison: Comparison, target: float | None) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows)
     table["chooses"] = table["scheme"].isin(choosing(comparison))
+    table["oracle"] = table["scheme"].isin(comparison.oracles)
+    usable = table["chooses"] & ~table["oracle"]
+    table["ranked"] = usable if usable.any() else table["chooses"]
     table = table.sort_values(
-        ["chooses", "final"], ascending=[False, not measure.higher], kind="stable"
+        ["ranked", "chooses", "final"], ascending=[False, False, not measure.higher], kind="stable"
     )
     table = table.reset_index(drop=True)
     tests = pairwise(comparison)

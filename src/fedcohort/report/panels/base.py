@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from fedcohort.core.parameters import Checked
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
-from fedcohort.report.facts.combine import on_one_division, parts
+from fedcohort.report.draw.styles import ORACLE
+from fedcohort.report.facts.combine import marked, on_one_division, parts
 from fedcohort.report.show.markup import plain_table
 from fedcohort.report.show.scoreboard import Tested, pairs
 
@@ -49,7 +50,8 @@ class Shown:
 
     @classmethod
     def of(cls, comparison: Comparison, target: float | None = None) -> Shown:
-        """All that panels read, of a comparison."""
+        """All that panels read, of a comparison, with oracles marked as such."""
+        comparison = marked(comparison, ORACLE)
         tables = [facts.summary(part, target) for _, part in parts(comparison)]
         return cls(comparison, tables, target, pairs(comparison))
 

@@ -35,7 +35,7 @@ def _chips(comparison: Comparison) -> list[str]:
         return []
     chips = "".join(
         f'<label class="chip" title="{escape(label)}">'
-        f'<input type="checkbox" value="{index}" checked>{swatch(index)}'
+        f'<input type="checkbox" value="{index}" checked>{swatch(index, label)}'
         f"<span>{escape(label)}</span></label>"
         for index, label in enumerate(comparison.labels)
     )

@@ -40,7 +40,12 @@ class Result(Panel):
             said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
             cards = "".join(card(item) for item in prose.cards(part, table, shown.target))
             out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
-            besides = (prose.beside(part), prose.validated(part), prose.hardened(part))
+            besides = (
+                prose.unranked(part, table),
+                prose.beside(part),
+                prose.validated(part),
+                prose.hardened(part),
+            )
             told = (escape(text) for text in besides)
             runs = (escape(prose.lacking(part)), escape(prose.once(part)), _not_over(part))
             notes = filter(None, (chance, *runs, *told))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fedcohort.report.draw.styles import ORACLE
 from fedcohort.report.facts import summary
-from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.combine import marked, parts
 from fedcohort.report.show.terminal import summary_columns
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def escaped(text: str) -> str:
 def table(comparison: Comparison, target: float | None = None) -> str:
     """A ``tabular`` for every problem, to be put into a ``table``; needs booktabs."""
     out = ["% needs \\usepackage{booktabs}"]
-    for name, part in parts(comparison):
+    for name, part in parts(marked(comparison, ORACLE)):
         rows = summary(part, target)
         columns = summary_columns(part, rows, target)
         columns = {head: cells for head, cells in columns.items() if head not in NOT_PRINTED}

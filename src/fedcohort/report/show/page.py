@@ -52,6 +52,7 @@ def page(comparison: Comparison, target: float | None = None) -> str:
     from fedcohort import __version__
 
     shown = Shown.of(comparison, target)
+    comparison = shown.comparison
     sections = _sections(shown)
     figures = [drawing for section in sections for drawing in drawings(section.content)]
     plotly, script = get_plotlyjs(), template("page.js")

@@ -39,7 +39,7 @@ class Card:
 def headline(comparison: Comparison, table: pd.DataFrame) -> str:
     """One sentence: who won, and by how much."""
     measure = measured(comparison)[0]
-    table = table[table["chooses"]]
+    table = table[table["ranked"]]
     first = table.iloc[0]
     seeds = counted(first.seeds, "seed")
     if first.partitions > 1:
@@ -75,6 +75,13 @@ class Lead:
     difference: float
     low: float
     high: float
+
+
+def unranked(comparison: Comparison, table: pd.DataFrame) -> str:
+    """The levels of oracles beside the schemes that are ranked; nothing where there is none."""
+    measure, rows = measured(comparison)[0], table[table["oracle"] & ~table["ranked"]]
+    levels = [f"{row.scheme}, {measure.text(row.final)}" for row in rows.itertuples()]
+    return f"Not ranked: {listed(levels)}." if levels else ""
 
 
 def _lead(comparison: Comparison, table: pd.DataFrame) -> Lead:
@@ -171,7 +178,7 @@ def once(comparison: Comparison) -> str:
 
 def chance(comparison: Comparison, table: pd.DataFrame) -> str:
     """Whether the gap of the best is more than chance, said plainly, and where that holds."""
-    table = table[table["chooses"]]
+    table = table[table["ranked"]]
     if len(table) == 1:
         return "There is one scheme, so there is nothing to compare it with."
     lead = _lead(comparison, table)
@@ -275,7 +282,7 @@ def _interval(measure: Measure, lead: Lead) -> str:
 def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> list[Card]:
     """The answers at a glance."""
     measure, goal = measured(comparison)[0], target_of(comparison, target)
-    table = table[table["chooses"]]
+    oracles, table = table[table["oracle"] & ~table["ranked"]], table[table["ranked"]]
     first = table.iloc[0]
     level = f"{measure.words} {measure.text(first.final)}"
     out = [] if np.isnan(first.final) else [Card("Which scheme won?", str(first.scheme), level)]
@@ -307,7 +314,17 @@ def cards(comparison: Comparison, table: pd.DataFrame, target: float | None) -> 
         kind = table.loc[table["worst_loss"].idxmin()]
         loss = f"loss {kind.worst_loss:.3g}"
         out.append(Card("Kindest to its worst client?", str(kind.scheme), loss))
-    return [*(_alone(card) if len(table) == 1 else card for card in out), *_answered(comparison)]
+    out = [_alone(card) if len(table) == 1 else card for card in out]
+    return [*out, *_oracle(measure, oracles), *_answered(comparison)]
+
+
+def _oracle(measure: Measure, table: pd.DataFrame) -> list[Card]:
+    """The level of the best oracle, as a yardstick."""
+    if not len(table) or np.isnan(table["final"].iloc[0]):
+        return []
+    first = table.iloc[0]
+    level = f"{measure.words} {measure.text(first.final)}, not ranked"
+    return [Card("What does an oracle reach?", str(first.scheme), level)]
 
 
 _OF_ONE_SCHEME = (

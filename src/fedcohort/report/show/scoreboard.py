@@ -138,7 +138,10 @@ def _levels(comparison: Comparison, measure: Measure, labels: Sequence[str]) -> 
 
     def scheme(row: Any) -> tuple[str, Any]:
         name = f"<span>{escape(row.scheme)}</span>"
-        return f'<span class="name">{swatch(order[row.scheme])}{name}</span>', row.scheme
+        return (
+            f'<span class="name">{swatch(order[row.scheme], row.scheme)}{name}</span>',
+            row.scheme,
+        )
 
     def final(row: Any) -> tuple[str, Any]:
         spread = "" if np.isnan(row.final_sd) else f" ± {measure.gap(row.final_sd).lstrip('+')}"

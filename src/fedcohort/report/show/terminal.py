@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from fedcohort.core.durations import duration
+from fedcohort.report.draw.styles import ORACLE
 from fedcohort.report.facts import clocked, summary, target_of
-from fedcohort.report.facts.combine import parts
+from fedcohort.report.facts.combine import marked, parts
 from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
 from fedcohort.report.show.format import (
@@ -32,6 +33,7 @@ from fedcohort.report.show.prose import (
     once,
     tested_across,
     unlike,
+    unranked,
     validated,
 )
 from fedcohort.report.show.table import fit_table, wide
@@ -59,7 +61,7 @@ def print_summary(
     comparison: Comparison, target: float | None = None, console: Console | None = None
 ) -> None:
     """Print one line per scheme, the best first; a table for every problem."""
-    out = console or wide()
+    out, comparison = console or wide(), marked(comparison, ORACLE)
     if apart(comparison):
         _say(out, apart(comparison))
     left_out: dict[str, None] = {}
@@ -71,7 +73,15 @@ def print_summary(
         out.print(table)
         left_out |= dict.fromkeys(dropped)
         far = f"{how_far(part)}." if how_far(part) else ""
-        notes = (lacking(part), once(part), far, beside(part), validated(part), hardened(part))
+        notes = (
+            unranked(part, rows),
+            lacking(part),
+            once(part),
+            far,
+            beside(part),
+            validated(part),
+            hardened(part),
+        )
         said = (headline(part, rows), chance(part, rows), *notes, unlike(part))
         _say(out, " ".join(filter(None, said)))
     if tested_across(comparison):

@@ -44,7 +44,7 @@
       case "measured": case "bar": out.marker.color = of("--accent"); break;
       case "bar2": out.marker.color = of("--muted"); break;
       case "plain": out.line.color = of("--text"); break;
-      case "guide": out.line.color = of("--muted"); break;
+      case "guide": out.line.color = out.marker.color = of("--muted"); break;
       case "heat":
         out.colorscale = HEAT[theme()];
         delete out.line; delete out.marker;
