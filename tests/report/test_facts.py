@@ -10,7 +10,7 @@ from fedcohort.report.draw import clients as figures_clients
 from fedcohort.report.draw import curves as figures
 from fedcohort.report.facts.measures import ACCURACY
 from fedcohort.report.facts.pairs import pairwise
-from fedcohort.report.show import page
+from fedcohort.report.show import page, prose
 
 
 def level(comparison, by_label):
@@ -84,6 +84,43 @@ def test_only_shared_seeds_are_paired(make):
     comparison = make(("a", "b"), seeds=4)
     traces = tuple(t for t in comparison.traces if not (t.label == "b" and t.seed in {0, 1}))
     assert facts.summary(Comparison(traces, {}))["pairs"].max() == 2
+
+
+def lucky(make):
+    """Two schemes of which md is ahead with every seed, but uniform has the lucky seeds alone."""
+    seeds = {"md": {0, 1, 2, 3}, "uniform": {2, 3, 4, 5}}
+    traces = tuple(
+        replace(t, accuracy=np.full(t.rounds, 0.5 + 0.05 * t.seed + 0.01 * (t.label == "md")))
+        for t in make(seeds=6).traces
+        if t.seed in seeds[t.label]
+    )
+    return Comparison(traces, make().settings)
+
+
+def test_schemes_are_ranked_by_the_seeds_that_all_have(make, capsys):
+    comparison = lucky(make)
+    table = facts.summary(comparison)
+    assert table["scheme"].tolist() == ["md", "uniform"]
+    assert table["runs"].tolist() == [2, 2]
+    gap = table["final"][1] - table["final"][0]
+    assert gap == pytest.approx(table["difference"][1]) == pytest.approx(-0.01)
+    report.print_summary(comparison)
+    said = capsys.readouterr().out
+    assert "over 2 seeds, 1.0 points above uniform" in said
+    assert (
+        "4 runs are missing (uniform with seed 0, uniform with seed 1, md with seed 4, ...)" in said
+    )
+    assert "the table and the tests take the 2 runs of each scheme that all have" in said
+    assert comparison._best() == "md"
+    assert "0.635 ± 0.035, the best" in comparison._repr_html_()
+    assert "Levels are of the seeds that all schemes have." in comparison._repr_html_()
+
+
+def test_schemes_without_a_common_seed_are_said_to_be_ranked_by_luck(make):
+    comparison = lucky(make)
+    apart = tuple(t for t in comparison.traces if t.seed not in {2, 3})
+    said = prose.lacking(Comparison(apart, comparison.settings))
+    assert said.endswith("no seed is common to all schemes, so that their order may be luck.")
 
 
 def test_curves_are_smoothed_before_they_are_averaged(make):

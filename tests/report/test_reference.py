@@ -72,7 +72,7 @@ def test_eight_seeds_decide_and_all_places_show_the_same(make: Make, tmp_path, c
     printed = capsys.readouterr().out
     assert "points above md. The gap to md is more than chance" in printed
     assert "p = 0.039 after Holm's correction for 5 tests against md" in printed
-    assert "Of 5 schemes, 4 are better than md and 1 worse by more than chance." in printed
+    assert "Of the 5 others, 4 are better than md and 1 worse by more than chance." in printed
     report.write_csv(comparison, tmp_path)
     written = pd.read_csv(tmp_path / "pairwise.csv")
     assert set(written["reference"]) == {"md"}

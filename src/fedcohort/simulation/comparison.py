@@ -158,9 +158,9 @@ class Comparison:
         """What a notebook shows; gaps, costs and p values are in `fedcohort.report.summary`."""
         over = "seeds and partitions" if len(self.partitions) > 1 else "seeds"
         heads = ("Scheme", "Runs", "Rounds", f"Last evaluation, mean ± sd over {over}", "By round")
-        best, rows = self._best(), []
+        best, common, rows = self._best(), self.balanced(), []
         for label in self.labels:
-            traces = self.of(label)
+            traces = common.of(label)
             names = dict.fromkeys(trace.last()[0] for trace in traces)
             last = np.array([trace.last()[1] for trace in traces])
             rounds = min(trace.rounds for trace in traces)
@@ -174,18 +174,21 @@ class Comparison:
             rows.append((name, len(traces), rounds, measured, shown))
         title = "Comparison, interrupted" if self.interrupted else "Comparison"
         note = BY_CHANCE.format(self.reference) if best else ""
+        if len(common.traces) < len(self.traces):
+            note += " Levels are of the seeds that all schemes have."
         return notebook.table(title, heads, rows, note, limit=50)
 
     def _best(self) -> str | None:
         """The scheme with the best last mean; None where they cannot be compared by it."""
         tasks = {str(trace.settings.get("task")) for trace in self.traces}
         names = {trace.last()[0] for trace in self.traces}
+        common = self.balanced()
         usable = [label for label in self.labels if label not in self.oracles]
         if len(usable) < 2 or len(tasks) > 1 or len(names) > 1:
             return None
         sign = 1 if names == {"accuracy"} else -1
         means = {
-            label: sign * float(np.mean([trace.last()[1] for trace in self.of(label)]))
+            label: sign * float(np.mean([trace.last()[1] for trace in common.of(label)]))
             for label in usable
         }
         known = {label: mean for label, mean in means.items() if np.isfinite(mean)}

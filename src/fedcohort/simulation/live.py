@@ -68,7 +68,7 @@ class Watch:
     Use it around `compare`::
 
         with fedcohort.report.watch(["md", "uniform"], seeds=5, rounds=100) as view:
-            compare(..., notes=view.notes, finished=view.finished)
+            compare(..., notes=view.notes, planned=view.planned, finished=view.finished)
 
     In a notebook `compare` does so by itself.
 

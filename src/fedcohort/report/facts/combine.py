@@ -139,11 +139,11 @@ def marked(comparison: Comparison, mark: str) -> Comparison:
 
 
 def in_common(comparison: Comparison) -> Comparison:
-    """The runs that tables and tests count: on several divisions, those that every scheme has.
+    """Return the runs that tables and tests count: those with common seeds and divisions.
 
-    A division may be hard for everybody, so who has no runs there would seem to be better.
+    A seed or a division may be hard for all schemes, so one without runs there would seem better.
     """
-    return comparison.balanced() if len(comparison.partitions) > 1 else comparison
+    return comparison.balanced()
 
 
 def on_one_division(comparison: Comparison) -> Comparison:

@@ -80,9 +80,9 @@ def summary(comparison: Comparison, target: float | None = None) -> pd.DataFrame
     infinite (so NaN where half of them did not); ``reached`` is how many did. ``void`` is how many
     rounds of a run too few answered in, so that the model stayed.
 
-    On several partitions, ``sd_partitions`` is the standard deviation of their means, and
-    ``sd_seeds`` that of seeds on the same partition; runs of partitions and seeds that not every
-    scheme has are left out (`Comparison.missing` names what they lack).
+    Runs of partitions and seeds that not every scheme has are left out (`Comparison.missing` names
+    what they lack). On several partitions, ``sd_partitions`` is the standard deviation of their
+    means, and ``sd_seeds`` that of seeds on the same partition.
 
     Runs of several problems (see `combine.combined`) are ranked and tested within each; the
     column ``problem`` says which.

@@ -221,7 +221,7 @@ def _decided(comparison: Comparison, table: pd.DataFrame) -> str:
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     better, worse = (above, below) if measured(comparison)[0].higher else (below, above)
     return (
-        f" Of {len(others)} schemes, {better} {'is' if better == 1 else 'are'} better than "
+        f" Of the {len(others)} others, {better} {'is' if better == 1 else 'are'} better than "
         f"{comparison.reference} and {worse} worse by more than chance."
     )
 
@@ -263,12 +263,14 @@ def lacking(comparison: Comparison) -> str:
         for partition, seed, label in missing[:3]
     ]
     more = ", ..." if len(missing) > 3 else ""
-    counts = "the table and the tests" if several else "the tests"
     verb = "is" if len(missing) == 1 else "are"
-    return (
-        f"{counted(len(missing), 'run')} {verb} missing ({', '.join(named)}{more}): {counts} take "
-        "what the schemes have in common."
-    )
+    said = f"{counted(len(missing), 'run')} {verb} missing ({', '.join(named)}{more})"
+    common = comparison.balanced()
+    if common.missing:
+        unit = "seed on a division" if several else "seed"
+        return f"{said}: no {unit} is common to all schemes, so that their order may be luck."
+    runs = counted(len(common.of(common.labels[0])), "run")
+    return f"{said}: the table and the tests take the {runs} of each scheme that all have."
 
 
 def _interval(measure: Measure, lead: Lead) -> str:
