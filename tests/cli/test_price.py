@@ -13,6 +13,7 @@ from fedcohort import Federation, scheme, theory
 from fedcohort.cli import app
 from fedcohort.cli.price import show_all
 from fedcohort.core.errors import FedcohortError
+from fedcohort.schemes import SCHEMES
 
 pytest.importorskip("dp_accounting")
 
@@ -157,3 +158,32 @@ def test_nothing_is_ignored(words, says):
 def test_clients_must_be_given_once(words):
     with pytest.raises(FedcohortError, match="-n"):
         run(*words)
+
+
+def test_all_schemes_are_priced_but_for_those_that_do_not_apply(tmp_path, monkeypatch):
+    """The largest client has half of everything, so 'poisson' cannot have m = 4."""
+    file = tmp_path / "f.csv"
+    file.write_text("20\n" + "1\n" * 20)
+    names = ["binomial", "poisson", "pow-d"]
+    monkeypatch.setattr("fedcohort.cli.price.SCHEMES", Some(names))
+    out = run("--sizes", str(file), "-m", "4", "-T", "3")
+    assert "Not applicable: poisson. The 'm' parameter of poisson must be at most" in out
+    assert run(str(file), "-m", "4", "-T", "3") == out  # as `advise f.csv`
+    told = json.loads(run(str(file), "-m", "4", "-T", "3", "--json"))
+    assert [("epsilon" in each, "not_applicable" in each) for each in told] == [
+        (True, False), (True, False), (False, True)
+    ]  # fmt: skip
+    with pytest.raises(FedcohortError, match="of poisson must be at most"):
+        run(str(file), *names, "-m", "4", "-T", "3")
+    with pytest.raises(FedcohortError, match="once: as a word or by --sizes"):
+        run(str(file), "--sizes", str(file))
+
+
+class Some:
+    """The installed schemes, of which only some are listed."""
+
+    def __init__(self, names):
+        self.names, self.build = names, SCHEMES.build
+
+    def __iter__(self):
+        return iter(self.names)

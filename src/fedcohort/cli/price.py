@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,13 +13,16 @@ from rich.console import Console
 from fedcohort import theory
 from fedcohort.cli.columns import ColumnOption, clients_given
 from fedcohort.cli.words import typed
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.privacy.amplification import ADJACENCIES
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.theory import Price
+from fedcohort.theory.price import law
 
+TABLES = {".csv", ".tsv", ".txt"}
+"""Endings by which a file of sizes is told from a scheme."""
 NOT_COVERED = (
     "Not covered: sizes and how many clients there are (public, as is the law); whoever sees "
     "single updates (the server, without secure aggregation); what a scheme asks. The seed is a "
@@ -29,7 +32,10 @@ NOT_COVERED = (
 
 def price(
     context: typer.Context,
-    schemes: Annotated[list[str] | None, typer.Argument(help="Which schemes; all if none.")] = None,
+    schemes: Annotated[
+        list[str] | None,
+        typer.Argument(help="Schemes; all if none. A CSV file of sizes may stand among them."),
+    ] = None,
     n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
     sizes: Annotated[
         Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
@@ -57,25 +63,46 @@ def price(
     """Say what a scheme costs in privacy when noise is added to the sum of clipped updates."""
     if {"noise", "epsilon"} <= set(typed(context)):
         raise BadInput("--epsilon finds the noise that it takes: leave out --noise or --epsilon.")
-    federation = clients_given(n, sizes, column, importance)
+    files = [word for word in schemes or [] if Path(word).suffix.lower() in TABLES]
+    typed_schemes = [word for word in schemes or [] if word not in files]
+    if len(files) + (sizes is not None) > 1:
+        raise BadInput("Give the file of sizes once: as a word or by --sizes.")
+    federation = clients_given(n, Path(files[0]) if files else sizes, column, importance)
     kinds = ADJACENCIES if adjacency == "both" else (adjacency,)
-    words = [word for word in schemes or list(SCHEMES) for _ in kinds]
-    found = []
-    for word, kind in zip(words, kinds * len(words), strict=False):
-        scheme = SCHEMES.build(word, otherwise={"m": m})
-        how = {"adjacency": kind, "accountant": accountant}
-        used = noise
-        if epsilon is not None:
-            used = theory.noise_for(scheme, federation, rounds, epsilon, delta, **how)
-        found.append(theory.price(scheme, federation, rounds, used, delta, **how))
+    words, found = list[str](), list[Price]()
+    left_out: dict[str, FedcohortError] = {}
+    for word in typed_schemes:  # before any of them is priced, which takes a while
+        law(SCHEMES.build(word, otherwise={"m": m}), federation, 1)
+    for word in typed_schemes or list(SCHEMES):
+        try:
+            scheme, costs = SCHEMES.build(word, otherwise={"m": m}), list[Price]()
+            for kind in kinds:
+                how: dict[str, Any] = {"adjacency": kind, "accountant": accountant}
+                used = noise
+                if epsilon is not None:
+                    used = theory.noise_for(scheme, federation, rounds, epsilon, delta, **how)
+                costs.append(theory.price(scheme, federation, rounds, used, delta, **how))
+        except FedcohortError as error:
+            if typed_schemes or isinstance(error, MissingExtra):
+                raise
+            left_out[word] = error
+        else:
+            words += [word] * len(costs)
+            found += costs
+    if not found:
+        raise next(iter(left_out.values()))
     console = wide()
     if as_json:
         told = [{**each.as_dict(), "guarantee": each.guarantee()} for each in found]
+        told += [{"scheme": word, "not_applicable": str(left_out[word])} for word in left_out]
         print(json.dumps(told if len(told) != 1 else told[0], indent=2))
-    elif len(found) == 1:
+        return
+    if len(found) == 1:
         show(found[0], console)
     else:
         show_all(words, found, console)
+    for word, reason in left_out.items():
+        say(console, f"Not applicable: {word}. {reason}")
 
 
 def show(price: Price, console: Console) -> None:
