@@ -464,3 +464,11 @@ def test_the_line_of_an_advice_counts_what_was_compared():
     known = [row for row in advice.rows if row.status in ("exact", "approximate")]
     assert repr(advice).endswith(f"{len(known)} of {len(advice.rows)} schemes compared>")
     assert len(known) < len(advice.rows)
+
+
+def test_schemes_that_cannot_have_so_large_an_m_stand_on_one_line(tmp_path):
+    out = run(written(tmp_path, "7\n" * 9), "-m", 10)
+    lines = [line.strip() for line in out.splitlines()]
+    [line] = [each for each in lines if "too large" in each or "must be at most" in each]
+    assert line.endswith("m = 10, or the number of strata, is too large for 9 clients.")
+    assert {"binomial", "poisson", "cluster"} <= set(line.split(":")[0].split(", "))

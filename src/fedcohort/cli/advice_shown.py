@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def show(advice: Advice, console: Console | None = None) -> None:
         say(out, "There is nothing to compare: none of these schemes has a known law here.")
     estimated = [row for row in advice.rows if row.status == "approximate"]
     _say_why(estimated, "\nEstimated, because no formula gives it:", out)
-    rest = [row for row in advice.rows if row.status not in KNOWN]
+    rest = [_in_short(row, advice) for row in advice.rows if row.status not in KNOWN]
     _say_why(rest, "\nNot computed (what each needs: --json):", out)
     say(out, "\nWhy, in detail:")
     for line in advice.reasons:
@@ -80,6 +81,17 @@ def show(advice: Advice, console: Console | None = None) -> None:
     say(out, "\nWhat this cannot know:")
     for line in advice.cannot_know:
         say(out, line, indent=2)
+
+
+def _in_short(row: SchemeFacts, advice: Advice) -> SchemeFacts:
+    """Return the row with one note for all schemes that cannot have so large an m."""
+    too_large = row.status == "not applicable" and "must be at most" in row.note
+    if advice.m < advice.n or not too_large:
+        return row
+    note = (
+        f"m = {advice.m}, or the number of strata, is too large for {counted(advice.n, 'client')}."
+    )
+    return replace(row, note=note)
 
 
 def _show_table(advice: Advice, out: Console) -> None:
