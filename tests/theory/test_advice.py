@@ -473,3 +473,34 @@ def test_of_schemes_that_are_equal_if_nobody_differs_the_one_that_varies_least_i
     md = SchemeFacts("md", "md", sigma=0.2, gamma=0.3, **common)
     pivotal = SchemeFacts("pivotal", "pivotal", sigma=0.1, **common)
     assert chosen([md, pivotal], 3) is pivotal
+
+
+# -- with noise ------------------------------------------------------------------------------------
+
+
+def test_with_an_epsilon_the_ranking_counts_the_noise_that_it_takes():
+    """Without noise 'uniform' varies less; at equal epsilon it needs far more noise."""
+    pytest.importorskip("dp_accounting")
+    words = {"m": 8, "rounds": 20, "only": ["binomial", "uniform", "optimal"]}
+    plain, private = (advise([10] * 40, **words, **more) for more in ({}, {"epsilon": 2.0}))
+    assert plain.recommended == "uniform"
+    assert private.recommended == "binomial"
+    assert private.sweep.best[private.sweep.m.index(16)] == "binomial"
+    for name in ("binomial", "uniform"):
+        row = private.row(name)
+        # 1,000 parameters, updates of squared length 1 + 1
+        added = 1_000 * row.deviation**2 * 2.0
+        assert row.noise_variance == pytest.approx(added)
+        assert row.score == pytest.approx(plain.row(name).score + added)
+    assert private.row("optimal").score is None  # no noise covers what it asks
+    assert "noise for epsilon 2 on 1,000 parameters" in private.criterion
+
+
+def test_the_noise_is_on_as_many_parameters_as_the_model_has():
+    pytest.importorskip("dp_accounting")
+    updates = np.random.default_rng(0).normal(size=(20, 6)) * 3
+    words = {"m": 4, "rounds": 5, "only": ["binomial"], "sweep": (), "epsilon": 2.0}
+    squared = np.mean(np.sum(updates**2, axis=1))
+    for more, parameters in (({}, 6), ({"model_bytes": 4 * 50}, 50)):
+        row = advise([1] * 20, updates=updates, **words, **more).row("binomial")
+        assert row.noise_variance == pytest.approx(parameters * row.deviation**2 * squared)

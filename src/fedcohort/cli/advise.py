@@ -54,7 +54,9 @@ def advise(
     heterogeneity: Annotated[
         float, typer.Option(help="How much updates differ, in units of what they share.")
     ] = 1.0,
-    model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
+    model_bytes: Annotated[
+        int | None, typer.Option(help="Size of the model; with --epsilon, too (default: 4000).")
+    ] = None,
     secure_aggregation: Annotated[
         bool,
         typer.Option(
@@ -76,7 +78,8 @@ def advise(
         float | None, typer.Option(help="Noise multiplier: adds epsilon, as in `price`.")
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Adds the noise that this epsilon takes, instead.")
+        float | None,
+        typer.Option(help="Add the noise that this epsilon takes, and count it in the score."),
     ] = None,
     delta: Annotated[float, typer.Option(help="Delta of that epsilon.")] = 1e-5,
     plot: Annotated[

@@ -133,7 +133,9 @@ def advise(
     updates where given, else of label shares where given; exact, or estimated from drawn cohorts
     where no formula gives it (``status``). With neither, updates are modelled as a common part of
     squared length 1 plus independent deviations of squared length ``heterogeneity``; the variance
-    is then exactly heterogeneity * Sigma + Var(sum omega). Only unbiased schemes whose law is
+    is then exactly heterogeneity * Sigma + Var(sum omega). With a wanted ``epsilon`` the variance
+    of the noise is added, summed over the parameters of the model, for updates that are clipped
+    at their root mean square length. Only unbiased schemes whose law is
     known, with at most m clients per round that train or answer with the model at hand, are
     recommended.
 
@@ -152,7 +154,8 @@ def advise(
     heterogeneity
         How much single updates differ, in units of what they have in common (squared lengths).
     model_bytes
-        Size of the model, for bytes per round.
+        Size of the model, for bytes per round, and for noise: 4 bytes are one parameter. Without
+        it noise is on as many parameters as the pilot updates have, else on 1,000.
     secure_aggregation
         Recommend only what works with it.
     settings
@@ -163,7 +166,8 @@ def advise(
         Other values of m to look at; by default halves and doubles of m.
     noise, epsilon, delta
         With a noise multiplier, what each scheme costs in privacy: see `theory.price`. With a
-        wanted epsilon instead, how much noise it takes: see `theory.noise_for`.
+        wanted epsilon instead, how much noise it takes (see `theory.noise_for`), and the ranking
+        counts that noise. Schemes that look at data are then not recommended.
     only
         Names of the schemes to compare, also with settings, as ``"balanced:by=updates"``; all by
         default, with a pilot round also those that balance or line up its updates.
@@ -205,7 +209,7 @@ def advise(
         others,
         cannot_know(rows, judge),
         len(fed) - len(fed.present),
-        which_m(judge, best.name, m) if best else None,
+        which_m(judge, best.name, m) if best and epsilon is None else None,  # it counts no noise
         secure_aggregation,
         noise,
         epsilon,
@@ -221,12 +225,12 @@ def _percent(chance: float | None) -> str:
     return "–" if chance is None else f"{chance:.1%}"
 
 
-def _order(row: SchemeFacts) -> tuple[int, float, str]:
+def _order(row: SchemeFacts) -> tuple[int, bool, float, str]:
     """Unbiased by score, then biased, unknown and not applicable ones."""
     kinds = ["exact", "biased", "unknown", "not applicable"]
     known = row.status in KNOWN  # estimates are ranked among the others
     kind = "biased" if known and not row.unbiased else "exact" if known else row.status
-    return kinds.index(kind), row.score or 0.0, row.name
+    return kinds.index(kind), kind == "exact" and row.score is None, row.score or 0.0, row.name
 
 
 def checked_settings(

@@ -29,8 +29,14 @@ UNBIASED = 1e-9
 """A bias below this is a rounding error."""
 KNOWN = ("exact", "approximate")
 """The statuses of a scheme that has a score."""
+FLOAT_BYTES = 4
+"""Of one parameter."""
 COHORTS = 64
 """Cohorts drawn to estimate a variance that has no formula."""
+PARAMETERS = 1_000
+"""Parameters of a model whose size is not given, for the variance of noise on them."""
+ROUGH = 1_000
+"""Points of the grid of losses where a noise is found for other values of m."""
 CLASSES = 10
 """Classes of a label histogram, where none is given, for the price of sending it."""
 
@@ -66,7 +72,8 @@ class SchemeFacts:
     needs
         What must be known or asked, beyond the importance of the clients.
     score
-        What unbiased schemes are ranked by; see `Advice.criterion`.
+        What unbiased schemes are ranked by; see `Advice.criterion`. None too if an epsilon is
+        wanted and no noise covers the choice.
     note
         Why something is not known, or a caution.
     epsilon
@@ -97,6 +104,7 @@ class SchemeFacts:
     note: str = ""
     epsilon: float | None = None
     deviation: float | None = None
+    noise_variance: float | None = None
 
     @property
     def unbiased(self) -> bool:
@@ -127,10 +135,23 @@ class Judge:
     def criterion(self) -> str:
         """What schemes are ranked by, in words."""
         if self.known.updates is not None:
-            return "variance of the aggregated pilot updates"
-        if self.known.label_histograms is not None:
-            return "variance of the label shares of a cohort"
-        return f"variance of the aggregate, {self.heterogeneity:g} * Sigma + Var(sum of weights)"
+            found = "variance of the aggregated pilot updates"
+        elif self.known.label_histograms is not None:
+            found = "variance of the label shares of a cohort"
+        else:
+            weights = f"{self.heterogeneity:g} * Sigma + Var(sum of weights)"
+            found = f"variance of the aggregate, {weights}"
+        if self.epsilon is None:
+            return found
+        noise = f"noise for epsilon {self.epsilon:g} on {self.parameters:,} parameters"
+        return f"{found} + {noise}"
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of parameters of the model, or of the pilot updates."""
+        if self.model_bytes is not None:
+            return max(1, self.model_bytes // FLOAT_BYTES)
+        return PARAMETERS if self.known.updates is None else self.known.updates.shape[1]
 
     def build(self, name: str, m: int) -> Scheme[Any]:
         """The scheme of that name, with its own settings and this m where it has one."""
@@ -165,6 +186,9 @@ class Judge:
     def _private(self, scheme: Scheme[Any], row: SchemeFacts) -> SchemeFacts:
         if self.noise is None and self.epsilon is None:
             return row
+        score = row.score
+        if self.epsilon is not None:
+            row = replace(row, score=None)
         known = law(scheme, self.federation, self.rounds)
         if not known.covered or np.isinf(known.draws):
             return row
@@ -173,19 +197,45 @@ class Judge:
             noise = noise_for(scheme, *setting, float(self.epsilon or 0.0), self.delta)
         cost = price(scheme, *setting, noise, self.delta)
         row = replace(row, epsilon=cost.epsilon)
-        return row if self.epsilon is None else replace(row, deviation=cost.deviation)
+        if self.epsilon is None or cost.deviation is None:
+            return row
+        added = self._noise_variance(cost.deviation)
+        total = None if score is None else score + added
+        return replace(row, deviation=cost.deviation, noise_variance=added, score=total)
+
+    def _noise_variance(self, deviation: float) -> float:
+        """Return the summed variance of noise if updates are clipped at their usual length."""
+        x = self._vectors
+        squared = 1.0 + self.heterogeneity
+        if x is not None:
+            squared = float(np.mean(np.sum(x[self.federation.present] ** 2, axis=1)))
+        return self.parameters * deviation**2 * squared
+
+    def _rough_noise_variance(self, scheme: Scheme[Any]) -> float | None:
+        known = law(scheme, self.federation, self.rounds)
+        if not known.rounds:
+            return None
+        setting = (self.federation, self.rounds, float(self.epsilon or 0.0), self.delta)
+        noise = noise_for(scheme, *setting, points=ROUGH)
+        heaviest = max(part.largest_weight for part, _ in known.rounds)
+        return self._noise_variance(noise * heaviest)
 
     def score_at(self, name: str, m: int) -> float | None:
         """The score with another m; None where the scheme does not apply, or is over budget."""
+        added: float | None = 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FedcohortWarning)  # said in the table already
             try:
-                design = self.law(self.build(name, m))
+                scheme = self.build(name, m)
+                design = self.law(scheme)
+                if self.epsilon is not None:
+                    added = self._rough_noise_variance(scheme)
             except (NotKnownError, FedcohortError):
                 return None
-        if design is None or design.inclusion().sum() > m * (1 + 1e-9):
+        if design is None or added is None or design.inclusion().sum() > m * (1 + 1e-9):
             return None
-        return self.score(design, float(design.variance().sum()), design.weight_sum_variance())
+        variances = float(design.variance().sum()), design.weight_sum_variance()
+        return self.score(design, *variances) + added
 
     def law(self, scheme: Scheme[Any]) -> Design | None:
         """The law of the coming round; on a fresh federation, so that no array outlives it.

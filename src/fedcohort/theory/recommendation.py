@@ -17,6 +17,8 @@ TIE = 1e-9
 """Scores closer than this, relatively, are equal."""
 PLAINEST = ("full", "uniform", "md")
 """What to use, in this order, where nothing else decides."""
+PRIVATE_SWEEP = 3
+"""With a wanted epsilon so many schemes are swept."""
 SWEEP_LIMIT = 1_000_000
 """With more clients the sweep uses closed forms, and only schemes that have one."""
 
@@ -96,7 +98,16 @@ def swept(
             name for name in names if name in closed_forms(max(2, n), 1, max(sum_squares, 1 / n))
         ]
         note = "With so many clients only schemes with a closed form are swept."
-    table = {name: tuple(closed_score(judge, name, value) for value in values) for name in names}
+    now = {row.name: row.score for row in rows}
+    if judge.epsilon is not None:  # for each a noise must be found, which takes a while
+        foremost = sorted(names, key=lambda name: now[name] or 0.0)[:PRIVATE_SWEEP]
+        names = [name for name in names if name in foremost]
+        note = f"With an epsilon the {PRIVATE_SWEEP} best schemes are swept."
+
+    def score(name: str, value: int) -> float | None:
+        return now[name] if value == m else closed_score(judge, name, value)
+
+    table = {name: tuple(score(name, value) for value in values) for name in names}
     best = tuple(_least(names, [table[name][k] for name in names]) for k in range(len(values)))
     return Sweep(tuple(values), table, best, note)
 
@@ -123,7 +134,8 @@ def closed_score(judge: Judge, name: str, m: int) -> float | None:
 
 def _closed(judge: Judge, name: str, n: int, m: int, sum_squares: float) -> float | None:
     largest = float(judge.federation.importance.max())
-    if m > n or judge.known.updates is not None or judge.known.label_histograms is not None:
+    known = judge.known.updates is not None or judge.known.label_histograms is not None
+    if m > n or known or judge.epsilon is not None:
         return None
     form = closed_forms(n, m, sum_squares).get(name)
     if form is None or (name == "poisson" and m * largest > 1):
@@ -148,7 +160,8 @@ def reasons(
     out += [_against(best, rows, judge), *_if_all_could_compute(best, rows, m)]
     if judge.secure_aggregation:
         out += _if_nothing_may_be_shown(best, rows, m)
-    out += _uniform_against_md(rows, m, n, sum_squares)
+    if judge.epsilon is None:
+        out += _uniform_against_md(rows, m, n, sum_squares)
     if judge.known.updates is None and judge.known.label_histograms is None:
         out += _if_more_or_less_alike(rows, best, m, judge.heterogeneity)
     out += _with_another_m(best, sweep)
@@ -245,14 +258,24 @@ def _uniform_against_md(
 def _if_more_or_less_alike(
     rows: Sequence[SchemeFacts], best: SchemeFacts, m: int, heterogeneity: float
 ) -> list[str]:
-    """At which heterogeneity h another scheme has the smaller h * Sigma + Var(sum omega)."""
+    """Say at which heterogeneity h another scheme has the smaller score.
+
+    Without noise the score is h * Sigma + Var(sum omega). The variance of noise goes with 1 + h.
+    """
+
+    def noise(row: SchemeFacts) -> float:
+        return (row.noise_variance or 0.0) / (1 + heterogeneity)
+
+    def parts(row: SchemeFacts) -> tuple[float, float]:
+        return (row.sigma or 0.0) + noise(row), (row.weight_sum_variance or 0.0) + noise(row)
+
     able = [row for row in rows if eligible(row, m) and row is not best]
     up: tuple[float, str] | None = None
     down: tuple[float, str] | None = None
     for row in able:
-        slope = (best.sigma or 0.0) - (row.sigma or 0.0)
-        gap = (row.weight_sum_variance or 0.0) - (best.weight_sum_variance or 0.0)
-        if abs(slope) <= TIE * max(best.sigma or 0.0, row.sigma or 0.0):
+        (mine, still), (other, there) = parts(best), parts(row)
+        slope, gap = mine - other, there - still
+        if abs(slope) <= TIE * max(mine, other):
             continue
         at = gap / slope
         if slope > 0 and at > heterogeneity and (up is None or at < up[0]):

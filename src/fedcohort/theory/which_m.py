@@ -68,7 +68,7 @@ class WhichM:
 
 def which_m(judge: Judge, name: str, m: int) -> WhichM | None:
     """How many clients a round a scheme should have; None where its noise is not known."""
-    judge = replace(judge, noise=None, epsilon=None)  # privacy has its own question
+    judge = replace(judge, noise=None)  # privacy has its own question
     n = len(judge.federation.present)
     noise = _noise(judge, name)
     if noise(m) is None:
