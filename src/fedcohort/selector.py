@@ -49,7 +49,7 @@ from fedcohort.server.rounds import (
     play,
     replayed,
 )
-from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server.state import NO_STATISTICS, Selection, Setup, State, Statistics
 
 T = TypeVar("T")
 KIND = "selector"
@@ -288,14 +288,17 @@ class Selector:
         self._setup, self._standing = setup, standing
         self._equipped, self._kept = True, None
 
-    def play(self, carrier: Carrier, theta: Floats) -> tuple[Floats, Record]:
+    def play(
+        self, carrier: Carrier, theta: Floats, statistics: Statistics = NO_STATISTICS
+    ) -> tuple[Floats, Record]:
         """Bring the round that `select` began to its end: the next model, and the record.
 
-        ``theta`` (d,) is the model as whoever owns it has it.
+        ``theta`` (d,) is the model as whoever owns it has it. ``statistics`` are its running
+        statistics.
         """
         if self._selection is None:
             raise BadInput("play() goes on with a cohort that select() chose; call select() first.")
-        setup, standing = self._setup, self._standing
+        setup, standing = self._setup.for_model(statistics), self._standing
         if len(theta) == len(standing.theta):
             standing = replace(standing, theta=theta)
         else:

@@ -79,7 +79,8 @@ def test_models_travel_layer_by_layer(chosen: str, which: str, tmp_path: Path) -
 
 def test_arrays_in_another_order_are_the_same_model_and_others_are_none() -> None:
     layers = {"w": np.arange(6.0).reshape(3, 2), "theta": np.ones(3), "b": np.zeros(1)}
-    network = SimpleNamespace(layers={name: layer.shape for name, layer in layers.items()})
+    shapes = {name: layer.shape for name, layer in layers.items()}
+    network = SimpleNamespace(layers=shapes, statistics=0)
     client = flower.tasks.TaskClient(network, 0, WORK)
     turned = dict(reversed(layers.items()))
     flat = client._flat(layers)

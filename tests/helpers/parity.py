@@ -117,7 +117,8 @@ def compared(
             return Difference(round, np.inf, np.inf)
         if not cohort.per_sample:  # the trace shows what those came to count for
             weights = max(weights, apart(cohort.weights, expected.weights))
-    return Difference(-1, weights, apart(result.arrays["theta"].numpy(), trace.model))
+    model = np.concatenate([array.numpy().ravel() for array in result.arrays.values()])
+    return Difference(-1, weights, apart(model, trace.model))
 
 
 def apart(one: Any, other: Any) -> float:

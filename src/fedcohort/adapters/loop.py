@@ -22,6 +22,7 @@ from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
 from fedcohort.server.rounds import FLOAT_BYTES
+from fedcohort.server.state import NO_STATISTICS, Statistics
 
 BLOCK_BYTES = 2**28
 """Answers are folded in blocks of this size."""
@@ -75,6 +76,7 @@ class Loop(Carrier):
         self.selector, self.largest, self.gate = selector, float(largest), Gate()
         self.sizes: dict[str, int] = {}  # of the model, once it is known
         self.updates: dict[int, Array] = {}  # what came back in this round, by client
+        self.statistics = NO_STATISTICS  # of the model, once its names are known
 
     def invite(self, available: ArrayLike | None = None, dimension: int = 0) -> Cohort:
         """The cohort of the round, chosen when it is first wanted."""
@@ -115,6 +117,7 @@ class Loop(Carrier):
         ``read`` gives the changes of the arrays of the model, which have these ``shapes``;
         ``clients`` were invited, the cohort by default.
         """
+        self.statistics = Statistics.of(shapes, Statistics.named(shapes))
         cohort = self.selector.pending or Cohort.empty()
         invited = cohort.clients if clients is None else clients
         form = Form(shapes, -self.largest, self.largest)
@@ -125,7 +128,7 @@ class Loop(Carrier):
     def finish(self, theta: Floats) -> Floats:
         """The next model, from what came."""
         try:
-            after, _ = self.selector.play(self, theta)
+            after, _ = self.selector.play(self, theta, self.statistics)
         finally:
             self.updates = {}
         return after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from fedcohort.server.gate import Gate
 from fedcohort.server.history import History
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import Choosing, admit
-from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.simulation.private import Budget, calibrated, promised
 
 log = logging.getLogger("flwr.fedcohort")
@@ -61,6 +61,7 @@ class Session:
         folder: Folder | None,
         task: str,
         newcomers: bool,
+        statistics: Collection[str] = (),
     ) -> None:
         self.setup, self.population, self.gate, self.limits = setup, population, gate, limits
         self.repeatable = repeatable
@@ -75,6 +76,7 @@ class Session:
         self.left_out: set[Any] = set()  # keys of clients that could not answer what they must
         self.budget = Budget()
         self._asked = setup.aggregator.spec  # as it was before the clients were known
+        self._statistics = frozenset(statistics)  # names of arrays, as the user gives them
         self._theta = np.empty(0)
         self._flat: Floats | None = None  # the model that was sent, once it is needed
         self._booked = 0  # entries of the ledger that are in a record
@@ -94,6 +96,7 @@ class Session:
         found = wire.from_record(arrays)
         if not hasattr(self, "layout"):
             self.layout = wire.Layout.of(found)
+            self.setup = self.setup.for_model(self._running())
             self.ledger.model_bytes = self.layout.nbytes
             down = len(self.setup.algorithm.vectors) * self.layout.dimension
             self.ledger.number_bytes = self.layout.precision.itemsize
@@ -102,6 +105,22 @@ class Session:
         self._name, self._flat = "", None
         if self.begun:
             self.state = replace(self.state, theta=self._theta)
+
+    def _running(self) -> Statistics:
+        """Return the positions of the running statistics of the model.
+
+        They are the arrays that the user names, arrays with torch's names for running statistics,
+        and arrays of whole numbers.
+        """
+        shapes, dtypes = self.layout.shapes, self.layout.dtypes
+        missing = sorted(self._statistics - set(shapes))
+        if missing:
+            raise BadInput(
+                "The 'statistics' of CohortStrategy must name arrays of the model. Got "
+                f"{brief(', '.join(missing))}; the model has {brief(', '.join(shapes))}."
+            )
+        whole = {name for name, dtype in dtypes.items() if dtype.kind in "iub"}
+        return Statistics.of(shapes, self._statistics | Statistics.named(shapes) | whole)
 
     def vectors(self) -> dict[str, ArrayRecord]:
         """What goes down with the model for the local algorithm, as precise as the model."""

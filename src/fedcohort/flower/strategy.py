@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +131,10 @@ class CohortStrategy(Strategy):
         which a node was registered, the setting for clients that are not trusted.
     newcomers
         Whether clients that come later may take part, from the next round on.
+    statistics
+        Names of arrays that are running statistics beside BatchNorm's and arrays of whole numbers,
+        which need no name. The server averages running statistics over the clients of a round and
+        does not step them. For a torch model they are the names in ``model.named_buffers()``.
     task
         A name for private answers: clients repeat their answer within one task.
     server, estimator
@@ -167,6 +171,7 @@ class CohortStrategy(Strategy):
         folder: str | os.PathLike[str] | None = None,
         identity: str = "asked",
         newcomers: bool = True,
+        statistics: Collection[str] = (),
         task: str = "fedcohort",
         server: Optimiser | str | None = None,
         estimator: Aggregator | str | None = None,
@@ -213,6 +218,7 @@ class CohortStrategy(Strategy):
             folder=None if folder is None else Folder(Path(folder)),
             task=task,
             newcomers=newcomers,
+            statistics=statistics,
         )
         self._evaluation = Evaluation(meant.evaluate, self.session, meant.evaluation, meant.least)
         self.cohorts: list[Cohort] = []

@@ -45,6 +45,12 @@ class TaskClient:
     def _names(self, arrays: Mapping[str, Array]) -> list[str]:
         """The arrays of a model in the order of a flat one: one for all, or one of each layer."""
         layers = self.task.layers
+        if arrays.keys() == {THETA} and self.task.statistics:
+            raise BadInput(
+                f"The model of this task has {self.task.statistics} running statistics, which the "
+                f"server finds by the names of layers. Got one array '{THETA}': begin with "
+                "initial_arrays=first_model(task, seed)."
+            )
         if arrays.keys() != {THETA} and arrays.keys() != layers.keys():
             raise BadInput(
                 f"A client of task_client trains a model of one array '{THETA}', or of the layers "
@@ -125,7 +131,9 @@ def first_model(task: Task, seed: int, *, layers: bool = False) -> ArrayRecord:
     """The model a simulation of the task begins with, for ``start(initial_arrays=...)``.
 
     One array, ``theta``; with ``layers`` one of each layer by its name, as ``task.layers`` has
-    them, which is what the names in ``ifca:shared=...`` are about.
+    them, which is what the names in ``ifca:shared=...`` are about. A model with running statistics
+    is always given by layers, so that the server finds the statistics by their names.
     """
     theta = np.asarray(task.initial(seed), dtype=np.float64)
-    return wire.to_record(cut(theta, task.layers) if layers else {THETA: theta})
+    by_layer = layers or task.statistics
+    return wire.to_record(cut(theta, task.layers) if by_layer else {THETA: theta})

@@ -76,7 +76,7 @@ class Weights:
         for each, part in zip(self.all.values(), self.cut(flat), strict=True):
             each.copy_(part)
         for name, each in self.buffers.items():
-            if name.endswith("running_var"):  # a weighted sum of changes may pass zero
+            if name.endswith("running_var"):  # IFCA spreads its first models
                 each.clamp_(min=0)
         for each, first in self.rest.values():
             each.copy_(first)

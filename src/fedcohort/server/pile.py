@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedcohort.algorithms.base import Vectors
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server import protection
+from fedcohort.server.aggregators import weighted_sum
 from fedcohort.server.carrier import Block, Sum
 from fedcohort.server.state import Setup, State
 
@@ -36,12 +38,16 @@ class Pile:
         self.row_bytes = 0  # what a client tells the scheme beside its update
         self.clients: list[Ints] = []
         self.counted: list[Floats] = []
+        self.summed = self.mass = np.zeros(0)  # (width,) of updates and of ones, for statistics
 
     def add(self, block: Block | Sum, factors: Floats | None = None) -> None:
         """One more block, its updates to be multiplied with (b,) factors, or a sum."""
         if isinstance(block, Sum):
             aggregator = self.setup.aggregator
             self.account = aggregator.add_sum(self.account, block.clients, block.total)
+            inside = np.searchsorted(self.cohort.clients, block.clients)
+            mass = self.cohort.weights[inside].sum()
+            self._average(block.total, np.full_like(block.total, mass))
             return
         algorithm = self.setup.algorithm
         inside = np.searchsorted(self.cohort.clients, block.clients)
@@ -55,6 +61,11 @@ class Pile:
         block = protection.scaled(block, factors)
         rows = algorithm.rows(block.updates, block.payloads)
         self.account = self.setup.aggregator.add(self.account, block.clients, weights, rows)
+        if len(self.setup.statistics.positions):
+            ones = algorithm.rows(np.ones_like(block.updates), block.payloads)
+            counted = block.counted if self.setup.scheme.divides else None
+            mass = weighted_sum(weights if counted is None else counted, ones)
+            self._average(weighted_sum(weights, rows), mass)
         self.clients.append(block.clients)
         for name in self.listens:
             rows = block.updates if name == UPDATE.name else block.heard[name]
@@ -63,6 +74,32 @@ class Pile:
         self.row_bytes = sum(rows[:1].nbytes for rows in others)
         if block.counted is not None:
             self.counted.append(block.counted)
+
+    def _average(self, summed: Floats, mass: Floats) -> None:
+        if len(self.setup.statistics.positions):
+            empty = not len(self.mass)
+            self.summed = summed if empty else self.summed + summed
+            self.mass = mass if empty else self.mass + mass
+
+    def averaged(self, direction: Floats, server: Vectors) -> Floats | None:
+        """Return the mean change of the clients, (models d,), for the running statistics.
+
+        A robust aggregator has its own mean, the ``direction``. The mean is 0 without replies.
+        Return None if the model has no running statistics.
+        """
+        setup = self.setup
+        if not len(setup.statistics.positions):
+            return None
+        if not len(self.mass):
+            return np.zeros_like(direction)
+        summed = direction
+        if not setup.aggregator.compares:
+            summed = setup.algorithm.direct(self.summed, server)
+        if self.cohort.per_sample and not setup.scheme.divides:
+            return summed  # the number of samples is hidden: it is the expected one
+        mass = setup.algorithm.direct(self.mass, server)
+        mean: Floats = np.divide(summed, mass, out=np.zeros_like(summed), where=mass > 0)
+        return mean
 
     def replies(self) -> dict[str, Array]:
         """What the scheme observes, in the order of the cohort."""

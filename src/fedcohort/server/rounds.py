@@ -308,7 +308,8 @@ def fold(
     if not settled.void:  # an empty draw is no void round
         server = setup.algorithm.step(server, pile.sums) if pile.sums else server
         direction = setup.algorithm.direct(direction, server)
-        theta, inertia, server = _stepped(setup, state, direction, server)
+        means = pile.averaged(direction, server)
+        theta, inertia, server = _stepped(setup, state, direction, server, means)
         counted = counted.copy()
         counted[cohort.clients] = state.round
         guards = protection.after(setup, state, selection, cohort, pile.measured())
@@ -351,15 +352,28 @@ def fold(
 
 
 def _stepped(
-    setup: Setup, state: State, direction: Floats, server: Mapping[str, Floats]
+    setup: Setup,
+    state: State,
+    direction: Floats,
+    server: Mapping[str, Floats],
+    means: Floats | None,
 ) -> tuple[Floats, Any, Mapping[str, Floats]]:
-    """The models after the optimiser's step, all of them side by side, and its memory."""
-    others = setup.algorithm.others
-    if not others:
-        return *setup.optimiser.step(state.theta, direction, state.optimiser), server
-    models = state.models(setup)
-    moved, inertia = setup.optimiser.step(models.ravel(), direction, state.optimiser)
-    theta, *more = moved.reshape(models.shape)
+    """The models after the optimiser's step, all of them side by side, and its memory.
+
+    Running statistics move by the ``means`` instead, whatever the optimiser is.
+    """
+    models, others = state.models(setup), setup.algorithm.others
+    positions, variances = setup.statistics
+    if means is not None:
+        direction = direction.reshape(models.shape).copy()
+        direction[:, positions] = 0.0
+    moved, inertia = setup.optimiser.step(models.ravel(), direction.ravel(), state.optimiser)
+    moved = moved.reshape(models.shape)
+    if means is not None:
+        means = means.reshape(models.shape)
+        moved[:, positions] = models[:, positions] + means[:, positions]
+        moved[:, variances] = np.maximum(moved[:, variances], 0.0)
+    theta, *more = moved
     return theta, inertia, {**server, **dict(zip(others, more, strict=True))}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask, Signal
 from fedcohort.core.design import Design
 from fedcohort.core.disclosure import Disclosure
+from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
@@ -25,6 +27,50 @@ from fedcohort.server.guards.base import wanted
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
 from fedcohort.server.stragglers import StragglerRule, Wait
+
+
+class Statistics(NamedTuple):
+    """Running statistics in a flat model, such as the running means of BatchNorm.
+
+    No gradient moves them. The server averages them over the clients of a round, with weights
+    divided by their sum; the optimizer does not step them.
+    """
+
+    positions: Ints
+    """Positions of all running statistics."""
+    variances: Ints
+    """Positions of the running variances, which stay at 0 or above."""
+
+    @classmethod
+    def of(cls, layers: Layers, names: Collection[str], last: int = 0) -> Statistics:
+        """Return the positions of these layers, and of the ``last`` numbers of the model.
+
+        >>> Statistics.of({"w": (2,), "running_var": (1,)}, {"running_var"})
+        Statistics(positions=array([2]), variances=array([2]))
+        """
+        ends = np.cumsum([math.prod(shape) for shape in layers.values()], dtype=np.int64)
+        dimension = int(ends[-1]) if len(ends) else 0
+        chosen, variance = np.zeros(dimension, dtype=bool), np.zeros(dimension, dtype=bool)
+        chosen[dimension - last :] = True
+        for (name, shape), end in zip(layers.items(), ends.tolist(), strict=True):
+            part = slice(end - math.prod(shape), end)
+            chosen[part] |= name in names
+            variance[part] = name.endswith("running_var")
+        return cls(np.flatnonzero(chosen), np.flatnonzero(chosen & variance))
+
+    @staticmethod
+    def named(names: Iterable[str]) -> set[str]:
+        """Return the names that torch gives to running statistics.
+
+        >>> Statistics.named(["bn.weight", "bn.running_mean"])
+        {'bn.running_mean'}
+        """
+        return {name for name in names if name.rpartition(".")[2] in RUNNING}
+
+
+RUNNING = ("running_mean", "running_var", "num_batches_tracked")
+"""Names of BatchNorm's running statistics in torch."""
+NO_STATISTICS = Statistics(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -43,6 +89,19 @@ class Setup:
     """What is done about clients that lie."""
     stragglers: StragglerRule = field(default_factory=Wait)
     """When a round stops waiting."""
+    statistics: Statistics = field(default=NO_STATISTICS, compare=False)
+    """The running statistics of the model; empty until the model is known."""
+
+    def for_model(self, statistics: Statistics) -> Setup:
+        """Return the setup for a model with these running statistics.
+
+        Raise BadInput if the local algorithm or the aggregator cannot train such a model.
+        """
+        setup = replace(self, statistics=statistics)
+        self.algorithm.fits(len(statistics.positions))
+        if unfit := self.aggregator.unfit(setup):
+            raise BadInput(unfit)
+        return setup
 
     @property
     def m(self) -> int | None:

@@ -35,7 +35,7 @@ from fedcohort.server.dropouts import AsDrawn, Hajek
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, run_round
-from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
 from fedcohort.simulation.availability import Availability, InTime
 from fedcohort.simulation.availability import availability as availability_by_name
@@ -305,7 +305,8 @@ class Simulation:
                         f"'{part.name}' lives in time, and without devices there is none: give "
                         "them as in devices='lognormal:sigma=1' (--devices lognormal:sigma=1)."
                     )
-        self.setup.algorithm.fits(self.task.statistics)
+        known = Statistics.of(self.task.layers, (), self.task.statistics)
+        self.setup = self.setup.for_model(known)
         if not hasattr(
             self.availability, "__dataclass_fields__"
         ):  # its settings are kept with the trace

@@ -213,6 +213,12 @@ class Gaussian(Aggregator):
                 "The aggregator 'gaussian' adds noise to updates alone, but the local algorithm "
                 f"'{setup.algorithm.name}' sends more; use 'sgd' or 'fedprox'."
             )
+        if len(setup.statistics.positions):
+            return (
+                f"The aggregator 'gaussian' needs a model of weights alone, and this one has "
+                f"{len(setup.statistics.positions)} running statistics, whose mean has no noise; "
+                "take nn.GroupNorm or nn.LayerNorm in place of BatchNorm."
+            )
         if setup.scheme.listens:
             told = ", ".join(sorted(signal.name for signal in setup.scheme.listens))
             return (
