@@ -93,6 +93,7 @@ def test_folders_that_differ_in_parts_of_arms_alone_are_ranked_together(tmp_path
     assert APART in combined([b, c]).settings
 
 
+@pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
 def test_local_work_of_its_own() -> None:
     out = run(["md:m=3", "md:m=3+work:lr=0.5", "md:m=3+work:epochs=1,batch=2"], seeds=[7])
     assert out.labels == ("md", "md+work lr=0.5", "md+work epochs=1 batch=2")

@@ -21,6 +21,7 @@ from fedcohort.simulation.engine import Simulation
 from fedcohort.trace import Trace
 
 WORK = LocalWork(epochs=2, batch=5)
+pytestmark = pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
 
 
 def quadratic(sizes=(10, 30)) -> Quadratic:

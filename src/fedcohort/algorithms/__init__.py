@@ -9,6 +9,7 @@ from typing import Any
 
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
 from fedcohort.algorithms.feddyn import FedDyn
+from fedcohort.algorithms.fednova import FedNova
 from fedcohort.algorithms.fedprox import FedProx
 from fedcohort.algorithms.ifca import IFCA
 from fedcohort.algorithms.scaffold import Scaffold
@@ -20,6 +21,7 @@ __all__ = [
     "IFCA",
     "Algorithm",
     "FedDyn",
+    "FedNova",
     "FedProx",
     "LocalRule",
     "LocalSgd",

@@ -28,7 +28,7 @@ side, as one long vector.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -96,6 +96,8 @@ class Algorithm(Checked, ABC):
     needs_rows
         Whether the server must see the update of each client: then neither a secure sum nor a
         scheme whose clients send sums over their samples will do.
+    corrects_steps
+        Whether the minimized objective is the same if clients make unequal numbers of steps.
     weights_only
         Whether a model must consist of weights alone: running statistics, as BatchNorm's, are
         moved by no gradient, and what follows from gradients does not hold for them.
@@ -108,6 +110,7 @@ class Algorithm(Checked, ABC):
     keeps_client: ClassVar[tuple[str, ...]] = ()
     payloads: ClassVar[tuple[Payload, ...]] = ()
     needs_rows: ClassVar[bool] = False
+    corrects_steps: ClassVar[bool] = False
     weights_only: ClassVar[bool] = False
 
     def fits(self, statistics: int) -> None:
@@ -276,3 +279,48 @@ def weighed_by_samples(
         else rows
         for name, rows in payloads.items()
     }
+
+
+def unequal_work(
+    algorithm: Algorithm,
+    work: LocalWork,
+    sizes: Ints,
+    importance: Floats,
+    ids: Sequence[str | int] = (),
+) -> str:
+    """Return a warning if clients make unequal numbers of local steps, else "".
+
+    A local algorithm that corrects for unequal steps needs no warning. The warning states the
+    objective that is minimized instead. Clients without samples or importance do not count.
+    """
+    there = np.flatnonzero((sizes > 0) & (importance > 0))
+    steps = np.array([work.steps_for(int(size)) for size in sizes[there]], dtype=np.int64)
+    if algorithm.corrects_steps or not len(there) or steps.min() == steps.max():
+        return ""
+    nothing = {name: np.zeros((1, 1)) for name in algorithm.keeps_client}
+    rule = algorithm.rule(work, {name: np.zeros(1) for name in algorithm.vectors}, nothing)
+    names = [ids[client] if len(ids) else client for client in there.tolist()]
+    shift = shifted(importance[there], rule.work.normalizer(steps), names)
+    return (
+        f"Clients make {steps.min():,} to {steps.max():,} local steps. {shift} Give all clients "
+        "the same number of steps (steps instead of epochs), or use the local algorithm "
+        "'fednova' or 'scaffold'."
+    )
+
+
+def shifted(importance: Floats, amounts: Array, names: Sequence[Hashable]) -> str:
+    """Return in words which objective clients minimize that do these amounts of local work.
+
+    >>> print(shifted(np.array([0.5, 0.5]), np.array([1, 3]), ["a", "b"]))
+    With small step sizes a run minimizes sum_i q_i F_i instead of sum_i p_i F_i, with q_i \
+proportional to p_i a_i (a_i: local steps). The largest gain: the share of client 'a' is 0.25 \
+instead of 0.5.
+    """
+    before = importance / importance.sum()
+    after = importance * amounts / (importance @ amounts)
+    most = int(np.argmax(after - before))
+    return (
+        "With small step sizes a run minimizes sum_i q_i F_i instead of sum_i p_i F_i, with q_i "
+        "proportional to p_i a_i (a_i: local steps). The largest gain: the share of client "
+        f"{names[most]!r} is {after[most]:.3g} instead of {before[most]:.3g}."
+    )

@@ -64,6 +64,7 @@ class FedDyn(Algorithm):
     keeps_client: ClassVar[tuple[str, ...]] = ("g_i",)
     payloads: ClassVar[tuple[Payload, ...]] = (Payload("h", "tally", sent=False),)
     needs_rows: ClassVar[bool] = True
+    corrects_steps: ClassVar[bool] = True
     weights_only: ClassVar[bool] = True
 
     def rule(self, work: LocalWork, server: Vectors, kept: Rows) -> LocalRule:

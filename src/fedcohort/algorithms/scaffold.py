@@ -53,6 +53,7 @@ class Scaffold(Algorithm):
         "Algorithm 1",
     )
     keeps_server: ClassVar[tuple[str, ...]] = ("c",)
+    corrects_steps: ClassVar[bool] = True
     keeps_client: ClassVar[tuple[str, ...]] = ("c_i",)
     payloads: ClassVar[tuple[Payload, ...]] = (Payload("c", "tally", of="c_i"),)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -13,7 +14,7 @@ import typer
 from fedcohort import report
 from fedcohort.algorithms import Algorithm
 from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, UnequalWork
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
 from fedcohort.report.show.format import counted
@@ -21,7 +22,7 @@ from fedcohort.server.aggregators import Aggregator
 from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
-from fedcohort.simulation.comparison import SHORTER
+from fedcohort.simulation.comparison import SHORTER, unequal_arms
 from fedcohort.simulation.divisions import Divisions, divisions
 from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.processes import JOBS_LIMIT
@@ -112,14 +113,21 @@ def run(
         file=sys.stderr,
     )
     print(partition_used(problem, over), file=sys.stderr)
-    labels = [*labelled(schemes), *(["centralised"] if centralised else [])]
+    arms = labelled(schemes)
+    for sentence in unequal_arms(over.first, arms, options):
+        print(sentence, file=sys.stderr)
+    labels = [*arms, *(["centralised"] if centralised else [])]
     command = command_line()
     kept: dict[str, Any] = {"command": command}
     if target is not None:
         kept["target"] = target
     if crossing != SUSTAINED:
         kept[CROSSING] = crossing
-    with report.watch(labels, len(seeds), rounds, partitions=partitions) as view:
+    with (
+        report.watch(labels, len(seeds), rounds, partitions=partitions) as view,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", UnequalWork)  # it is printed above
         comparison = compare(
             over,
             schemes,

@@ -234,3 +234,7 @@ class MissingExtra(FedcohortError, ImportError):
 
 class FedcohortWarning(UserWarning):
     """The behaviour is defined, but probably not what was meant."""
+
+
+class UnequalWork(FedcohortWarning):
+    """Clients make unequal numbers of local steps, which changes the minimized objective."""

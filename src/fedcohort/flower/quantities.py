@@ -19,6 +19,7 @@ from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
+from fedcohort.learning.work import LocalWork
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
 from fedcohort.privacy.size_sum import MECHANISM, SizeShare
 
@@ -59,8 +60,8 @@ class FlowerClient(Client):
 
     def offers(self, names: Collection[str]) -> list[str]:
         """Which of these quantities there are; nothing is computed."""
-        told = getattr(self.local, "offers", None)
-        there = {"key", *(dir(self.local) if told is None else told)}
+        declared = getattr(self.local, "offers", None)
+        there = {"key", *(dir(self.local) if declared is None else declared)}
         if self._app.trains:
             there.add("update")
         if self._app.evaluates:
@@ -70,8 +71,11 @@ class FlowerClient(Client):
         if self._app.policy.folder is not None:
             there |= {"private_size", "private_counts", "state"}
             there |= {"private_share"} if MECHANISM in self._app.policy.mechanisms else set()
-        coins = [wire.COINS] if self._app.simulated else []
-        return sorted(there & {"key", *names}) + coins
+        told = [wire.COINS] if self._app.simulated else []
+        work = getattr(self.local, "work", None)
+        if isinstance(work, LocalWork) and work.steps is not None:
+            told.append(f"{wire.STEPS}{work.steps}")
+        return sorted(there & {"key", *names}) + told
 
     @cached_property
     def _first(self) -> Model:

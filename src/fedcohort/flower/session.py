@@ -13,6 +13,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
+from fedcohort.algorithms.base import shifted
 from fedcohort.core.client import missing
 from fedcohort.core.errors import BadInput, TooFewClients, brief
 from fedcohort.core.federation import Federation
@@ -208,6 +209,7 @@ class Session:
             self._compare_offers()
             if not self.begun:
                 self.found(self.population.nodes)
+            self._warn_of_unequal_work()
             self.grid = grid
             return
         self.grid = grid
@@ -241,6 +243,30 @@ class Session:
             if len(said) == len(self.population.nodes):
                 raise TooFewClients(f"{what}, and no client can tell it. {said[0]}")
             log.warning("\t├──> %s: %d of %d cannot. %s", what, len(said), len(told), said[0])
+
+    def _warn_of_unequal_work(self) -> None:
+        """Warn before the first round if clients may make unequal numbers of local steps."""
+        offers, federation = self.population.offers, self.federation
+        steps = {
+            tuple(sorted(offer for offer in offers.get(key, ()) if offer.startswith(wire.STEPS)))
+            for key in federation.ids
+        }
+        if self.setup.algorithm.corrects_steps or (len(steps) == 1 and () not in steps):
+            return
+        sizes = federation.sizes if self.population.importance == "size" else None
+        if sizes is not None and sizes.min() == sizes.max():
+            return
+        shift = "A run then minimizes another objective than the one with their importance."
+        if sizes is not None:
+            amounts = np.maximum(sizes, 1)
+            shift = shifted(federation.importance, amounts, federation.ids)
+            shift = f"The shares for epochs: {shift}"
+        log.warning(
+            "\t├──> clients may make unequal numbers of local steps, for instance if they train "
+            "for epochs. %s Give all clients the same number of steps, or use algorithm="
+            "'fednova' or 'scaffold'.",
+            shift,
+        )
 
     def _anybody(self) -> bool:
         here = self.available

@@ -42,6 +42,8 @@ STREAM = "fedcohort-stream:"
 COINS = "fedcohort-coins"
 """The coins that a client has tossed for a round, which it adds to every message of it itself; what
 a simulated client offers, as it takes those of the server."""
+STEPS = "fedcohort-steps:"
+"""In what a client offers: its fixed number of local steps, which tells nothing of its data."""
 USED = "fedcohort-coins-used"
 """Whether somebody has looked at the coins of a message; never sent."""
 DRAW = "fedcohort-draw"

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
+import numpy as np
+
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.schedules import schedule
@@ -47,7 +49,8 @@ class LocalWork:
         The number of steps, the same for every client. Exactly one of ``steps`` and
         ``epochs`` is given; ``LocalWork(epochs=1)`` alone replaces the default of 50 steps.
     epochs : int, optional
-        The number of passes over the client's data.
+        The number of passes over the client's data. Clients of unequal sizes then make unequal
+        numbers of steps, which changes the minimized objective; see docs/algorithms.md.
     batch : int, optional
         The samples per step; None for all of the client's data.
     lr : float
@@ -152,6 +155,28 @@ number above 0. Got -1 instead.
             return steps
         rest = 1 - self.momentum
         return (steps - self.momentum * (1 - self.momentum**steps) / rest) / rest
+
+    def normalizer(self, steps: Ints, curvature: float = 0.0) -> Array:
+        """Return the local work a_i of clients that make ``steps`` steps, shape (k,).
+
+        It is the number of plain steps that lead as far where gradients do not change. Momentum
+        lengthens the way. The proximal term shortens it, and so do gradients that fall with
+        ``curvature``: the way after K steps of SGD is ``(1 - (1 - c)^K) / c``, with
+        ``c = lr * (mu + curvature)``.
+
+        >>> import numpy as np
+        >>> LocalWork(lr=0.5, mu=1.0).normalizer(np.array([1, 2, 3]))
+        array([1.  , 1.5 , 1.75])
+        """
+        pull = self.lr * (self.mu + curvature)
+        if not pull:
+            return self.plain_steps(steps).astype(np.float64)
+        # One step takes (way, velocity, 1) to velocity' = momentum * velocity + 1 - pull * way
+        # and way' = way + velocity'.
+        step = np.array([[1 - pull, self.momentum, 1], [-pull, self.momentum, 1], [0, 0, 1]])
+        distinct, places = np.unique(steps, return_inverse=True)
+        ways = [np.linalg.matrix_power(step, int(number))[0, 2] for number in distinct]
+        return np.array(ways, dtype=np.float64)[places]
 
     def batch_for(self, size: int) -> int:
         """The samples in a full batch of a client with ``size`` samples."""

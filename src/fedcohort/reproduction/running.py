@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ import joblib
 import numpy as np
 
 from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint, BadParameter, Diverged
+from fedcohort.core.errors import BadCheckpoint, BadParameter, Diverged, UnequalWork
 from fedcohort.core.files import file_name
 from fedcohort.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort.reproduction.results import Results
@@ -175,19 +176,21 @@ class Run:
             lost.setdefault((cell.name, unit.label), set()).add(unit)
             self.tell(f"{unit.label}, partition {unit.partition}, seed {unit.seed}: {error}")
 
-        done = compare(
-            problem,
-            choice.arms(arms, cell.options),
-            rounds=cell.rounds,
-            folder=place,
-            jobs=self.jobs,
-            ray=self.ray,
-            work=cell.work,
-            settings={"recipe": self.recipe.name},
-            diverged=hear,
-            **{"seeds": self.seeds, **over},
-            **choice.options(cell.options),
-        )
+        with warnings.catch_warnings():  # a paper's local work is as it is
+            warnings.simplefilter("ignore", UnequalWork)
+            done = compare(
+                problem,
+                choice.arms(arms, cell.options),
+                rounds=cell.rounds,
+                folder=place,
+                jobs=self.jobs,
+                ray=self.ray,
+                work=cell.work,
+                settings={"recipe": self.recipe.name},
+                diverged=hear,
+                **{"seeds": self.seeds, **over},
+                **choice.options(cell.options),
+            )
         if done.interrupted:
             raise Interrupted
         return done

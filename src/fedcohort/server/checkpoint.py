@@ -199,7 +199,9 @@ def unpack_state(setup: Setup, header: Mapping[str, Any], arrays: Mapping[str, A
     if "aggregator" in found:
         found["aggregator"] = setup.aggregator.shared(found["aggregator"], latest)
     server = {name: arrays[f"algorithm.{name}"] for name in state.algorithm}
-    _check(server, dict.fromkeys(server, Annotated[Floats, Shaped("d")]), lengths)
+    shapes = {name: vector.shape for name, vector in state.algorithm.items()}
+    hints = {name: Annotated[Floats, Shaped(*shape)] for name, shape in shapes.items()}
+    _check(server, hints, lengths)
     takes = {n.removeprefix(LATENCY): a for n, a in arrays.items() if n.startswith(LATENCY)}
     _check(takes, dict.fromkeys(takes, Annotated[Floats, SECONDS]), lengths)
     found |= {"algorithm": server, "counted": arrays["counted"], "latencies": takes}

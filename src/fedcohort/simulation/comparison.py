@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from fedcohort.algorithms import algorithm
+from fedcohort.algorithms.base import unequal_work
 from fedcohort.core import notebook
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
+from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnequalWork, brief
 from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
-from fedcohort.learning import Task
+from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
@@ -33,6 +35,7 @@ from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
 from fedcohort.simulation.live import Watch, in_notebook
 from fedcohort.simulation.measures import checked_measures
+from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.plan import (
     Candidate,
     Plan,
@@ -377,6 +380,8 @@ def compare(
         "options": {name: _word(value) for name, value in sorted(options.items())},
         **({} if reference is None else {REFERENCE: reference}),
     }
+    for sentence in unequal_arms(over.first, named, options):
+        warnings.warn(sentence, UnequalWork, stacklevel=3)
     units = [  # seed by seed: what is there when it is interrupted is a comparison already
         Unit(number, seed, label) for seed in chosen for number in over.numbers for label in named
     ]
@@ -422,6 +427,26 @@ def compare(
     if interrupted and shorter:  # while they were being extended
         facts[SHORTER] = shorter
     return Comparison(tuple(done[unit] for unit in ran), facts, place, interrupted)
+
+
+def unequal_arms(
+    task: Task, arms: Mapping[str, Arm | Centralised], options: Mapping[str, Any]
+) -> list[str]:
+    """Return the warnings about arms whose clients make unequal numbers of local steps.
+
+    Arms with the same warning share it. Their labels stand before it, unless all arms share it.
+    """
+    found: dict[str, list[str]] = {}
+    for label, arm in arms.items():
+        if isinstance(arm, Arm):
+            how = algorithm(options.get("algorithm") if arm.algorithm is None else arm.algorithm)
+            work = options.get("work") or LocalWork()
+            work = arm.work.over(work) if isinstance(arm.work, OwnWork) else work
+            sentence = unequal_work(how, work, task.sizes, task.importance, task.ids)
+            found.setdefault(sentence, []).append(label)
+    if len(found) == 1:
+        return [sentence for sentence in found if sentence]
+    return [f"{brief(', '.join(found[sentence]))}: {sentence}" for sentence in found if sentence]
 
 
 def _check_evaluation(task: Task, options: Mapping[str, Any]) -> None:

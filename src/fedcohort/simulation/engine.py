@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -12,9 +13,10 @@ import numpy as np
 
 from fedcohort.algorithms import Algorithm, Vectors
 from fedcohort.algorithms import algorithm as algorithm_by_name
+from fedcohort.algorithms.base import unequal_work
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter, Diverged
+from fedcohort.core.errors import BadInput, BadParameter, Diverged, UnequalWork
 from fedcohort.core.federation import Federation
 from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
@@ -181,6 +183,9 @@ def simulate(
     )
     fast = None if devices is None else devices_by_name(devices)
     run = Simulation(task, setup, work or LocalWork(), there, dropouts, fast)
+    unequal = unequal_work(setup.algorithm, run.work, task.sizes, task.importance, task.ids)
+    if unequal:
+        warnings.warn(unequal, UnequalWork, stacklevel=3)
     check_rounds("defer", defer)
     if evaluate_on is not None:
         check_rounds("evaluate_on", evaluate_on)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning
+from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning, UnequalWork
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.core.streams import stream
 from fedcohort.learning import LearningTask, Task
@@ -239,6 +239,7 @@ def _run(
                 show(message, category, filename, lineno, *rest, **how)
 
         warnings.simplefilter("always", FedcohortWarning)
+        warnings.simplefilter("ignore", UnequalWork)  # `compare` says it once
         warnings.showwarning = keep
         task = _task(token, unit.partition, source)
         seed = run_seed(unit.seed, unit.partition)
