@@ -1,4 +1,4 @@
-"""The home page names every scheme, links lead somewhere; `tests/site/test_blocks.py` runs the blocks."""
+"""The home page names every scheme, links lead somewhere; `tests/site` runs the blocks."""
 
 from __future__ import annotations
 
