@@ -100,5 +100,8 @@ def test_privacy_is_priced_at_the_m_that_was_asked_about_alone(monkeypatch, aske
     real = judge.price
     monkeypatch.setattr(judge, "price", lambda *words: priced.append(words) or real(*words))
     found = advise([5, 4, 3, 2, 1], m=2, rounds=3, only=["md"], **asked)
-    assert len(found.which_m.rows) > 1
     assert len(priced) == 1
+    if "epsilon" in asked:  # its noise depends on m, and the rule counts none
+        assert found.which_m is None
+    else:
+        assert len(found.which_m.rows) > 1

@@ -118,7 +118,7 @@ def show(price: Price, console: Console) -> None:
         ]
     if price.seen > price.epsilon:
         lines.append(("if it is known who took part", f"{price.seen:.4g}"))
-    lines.append(("of a client in every round", f"{price.unamplified:.4g}"))
+    lines.append(("of one draw in every round", f"{price.unamplified:.4g}"))
     widest = max(len(name) for name, _ in lines)
     for name, value in lines:
         tell(f"{name:{widest}}  {value:>8}", indent=2)
