@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import ast
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from helpers.makers import loaded
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def maker() -> Any:
-    spec = spec_from_file_location("make_errata", ROOT / "docs" / "make_errata.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return loaded("make_errata")
 
 
 def test_the_page_is_made_of_the_records(maker: Any) -> None:

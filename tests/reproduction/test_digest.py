@@ -30,12 +30,13 @@ from fedcohort.recipes import (
     Tuned,
     recipes,
 )
-from fedcohort.reproduction.page import outdated
 from fedcohort.schemes.fedsampling import FedSampling
 from fedcohort.schemes.md import MD
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.problem import Problem
+from helpers.makers import loaded as loaded_maker
 
+maker = loaded_maker("make_reproduction")
 REKEY = Path(__file__).parents[2] / "docs" / "rekey_results.py"
 
 
@@ -225,10 +226,12 @@ def test_a_function_without_a_name_is_refused_before_any_run(tmp_path: Path) -> 
 def test_a_result_that_does_not_count_says_which_setting_differs(tmp_path: Path) -> None:
     recipe = replace(MINE, cells=())
     facts = Judged.of(Run.of(recipe, "quick", tmp_path)()).as_dict()
-    assert list(outdated({"mine": recipe}, [facts])) == []
+    assert list(maker.outdated({"mine": recipe}, [facts])) == []
     newer = replace(recipe, version=2)
-    assert list(outdated({"mine": newer}, [facts])) == ["mine-quick: version: absent before, 2 now"]
-    assert list(outdated({}, [facts])) == ["mine-quick: no such recipe or scale"]
+    assert list(maker.outdated({"mine": newer}, [facts])) == [
+        "mine-quick: version: absent before, 2 now"
+    ]
+    assert list(maker.outdated({}, [facts])) == ["mine-quick: no such recipe or scale"]
 
 
 def test_only_a_result_that_matches_by_its_old_key_gets_a_new_one(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +11,16 @@ import pytest
 from fedcohort.core.errors import BadInput
 from fedcohort.recipes import Cell, Claim, Close, Computed, Exact, Judged, Recipe, Run, Scale
 from fedcohort.reproduction.findings import NOT_RUN
-from fedcohort.reproduction.page import BEGIN, kept, page
 from fedcohort.simulation.problem import Problem
+from helpers.makers import DOCS, loaded
 
-DOCS = Path(__file__).parents[2] / "docs"
+maker = loaded("make_reproduction")
+BEGIN, kept, page = maker.BEGIN, maker.kept, maker.page
 
 
 def test_the_page_is_made_of_the_results() -> None:
-    spec = importlib.util.spec_from_file_location("maker", DOCS / "make_reproduction.py")
-    assert spec is not None
-    assert spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
-    assert maker.made() == page, "run `make reproduction`"
+    written = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert maker.made() == written, "run `make reproduction`"
 
 
 def compute(scale: Scale, seed: int) -> Computed:
