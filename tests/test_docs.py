@@ -44,18 +44,3 @@ def test_the_front_page_runs_as_it_is_printed():
     (replaced,) = pages.blocks("<!-- run with: -m 3 => --help -->\n```sh\nx -m 3\n```\n")
     assert not only_scaled(hidden)
     assert not only_scaled(replaced)
-
-
-def test_the_home_page_counts_claims_as_the_page_of_results_does():
-    results = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    table = results[results.index("| paper | claims |") :].partition("\n\n")[0].splitlines()
-    heading, _, *rows = ([cell.strip() for cell in row.strip("| ").split("|")] for row in table)
-    papers = [row for row in rows if row[0] != "beyond the papers"]
-    claims, not_run = (
-        sum(int(row[heading.index(name)]) for row in papers) for name in ("claims", "not run yet")
-    )
-    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert len(papers) == 5
-    assert f"[{claims} claims of five papers](reproduction.md), {claims - not_run} of them" in home
-    assert f"{claims} claims of five papers: " in home
-    assert f"({not_run} are not run yet)" in home
