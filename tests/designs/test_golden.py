@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from fedcohort import Federation, RoundContext, scheme
-from fedcohort.core import Cohort, Design, Distinct, Shares
+from fedcohort.core import Claim, Cohort, Design, Distinct, Shares
 from fedcohort.core.design import exact_outcomes
+from fedcohort.core.errors import BadParameter
 from fedcohort.designs import Bernoulli, Rows
+from fedcohort.schemes.clustered_size import ClusteredSize
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.moments import ExactMoments
@@ -84,6 +88,60 @@ def test_md_beside_algorithm_1(case: dict[str, Any]) -> None:
 )
 def test_where_the_printed_algorithm_1_fails(case: dict[str, Any]) -> None:
     assert dense(alg1(case["sizes"], case["m"])) == case["correct"]
+
+
+def literal_algorithm_1(sizes: list[int], m: int) -> list[list[int]]:
+    """Lines 3 to 15 as printed, with b_0 = 0 (undefined) and l in line 11 (k in print)."""
+    whole = sum(sizes)
+    rows = [[0] * len(sizes) for _ in range(m + 1)]
+    k, q, before = 1, 0, 0
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        q += m * sizes[i]
+        a, b = divmod(q, whole)
+        if a > k:
+            rows[k][i] = whole - before
+            for between in range(k + 1, a):
+                rows[between][i] = whole
+        rows[a][i] = b
+        k, before = a, b
+    return rows
+
+
+def in_proportion(rows: list[list[int]]) -> list[list[Fraction]]:
+    return [[Fraction(mass, sum(row)) for mass in row] for row in rows if any(row)]
+
+
+def test_version_printed_is_the_printed_algorithm_1() -> None:
+    case = GOLDEN["alg1_literal_failure"]
+    assert literal_algorithm_1(case["sizes"], case["m"]) == case["literal_k_init_1"]
+    printed = alg1(case["sizes"], case["m"], version="printed")
+    assert in_proportion(dense(printed)) == in_proportion(case["literal_k_init_1"])
+    mean = exact(printed).mean
+    assert list(mean) == [Fraction(1, 3), Fraction(2, 9), *(Fraction(p, 54) for p in (9, 13, 2))]
+
+
+@pytest.mark.parametrize("case", GOLDEN["alg1_literal_failure_big"])
+def test_version_printed_says_where_its_first_distribution_is_empty(case: dict[str, Any]) -> None:
+    literal = literal_algorithm_1(case["sizes"], case["m"])
+    assert literal == case["literal_k_init_1_rows_0_to_m"]
+    with pytest.raises(BadParameter, match=r"below 1 / p_i of every client with version='printed'"):
+        alg1(case["sizes"], case["m"], version="printed")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=12), st.integers(1, 6))
+def test_version_printed_for_any_sizes(sizes: list[int], m: int) -> None:
+    assume(m * max(sizes) < sum(sizes))
+    printed = alg1(sizes, m, version="printed")
+    assert in_proportion(dense(printed)) == in_proportion(literal_algorithm_1(sizes, m))
+    np.testing.assert_allclose(printed.matrix.sum(axis=1), 1)
+
+
+def test_version_printed_claims_nothing_that_it_does_not_keep() -> None:
+    assert Claim.UNBIASED in ClusteredSize().claims
+    assert ClusteredSize(version="printed").claims == {Claim.SUMS_TO_ONE}
+    with pytest.raises(BadParameter, match="dedicate_large"):
+        ClusteredSize(version="printed", dedicate_large=True)
 
 
 def test_cifar_sizes() -> None:

@@ -133,6 +133,54 @@ def test_golden_large_clients(sizes, m, groups, expected):
     assert rows_of(*pour(labels, exact_masses(sizes, m), m), len(sizes), m) == expected
 
 
+def literal(labels, masses, m):
+    """Lines 4 to 19 as printed; large clients first, as the text has it."""
+    n, M = len(masses), sum(masses) // m
+    alone = [i for i in range(n) for _ in range(masses[i] // M)]
+    u = [mass % M for mass in masses]
+    groups = [[i for i in range(n) if labels[i] == g] for g in range(max(labels) + 1)]
+    groups.sort(key=lambda group: -sum(u[i] for i in group))
+    free = m - len(alone)
+    rows = [[u[i] if i in group else 0 for i in range(n)] for group in groups[:free]]
+    q, k = [sum(row) for row in rows], 0
+    waiting = [i for group in groups[free:] for i in group if u[i]]
+    while waiting:
+        i = waiting[0]
+        a, b = divmod(q[k] + u[i], M)
+        if a == 0:
+            rows[k][i] = b  # line 12
+            waiting.pop(0)
+        else:
+            rows[k][i] = M - q[k]
+            u[i] -= rows[k][i]
+            if u[i] == 0:
+                waiting.pop(0)
+            k += 1
+    return [[M * (i == j) for i in range(n)] for j in alone] + rows
+
+
+def in_proportion(rows):
+    return [[Fraction(mass, sum(row)) for mass in row] for row in rows]
+
+
+def test_line_12_as_printed():
+    labels, masses = labels_of([[0], [1], [2], [3]], 4), exact_masses([4, 6, 1, 1], 2)
+    assert rows_of(*pour(labels, masses, 2), 4, 2) == [[0, 12, 0, 0], [8, 0, 2, 2]]
+    assert literal(labels, masses.tolist(), 2) == [[0, 12, 0, 0], [8, 0, 10, 10]]
+    printed = rows_of(*pour(labels, masses, 2, as_printed=True), 4, 2)
+    assert in_proportion(printed) == in_proportion([[0, 12, 0, 0], [8, 0, 10, 10]])
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(any), st.integers(1, 5),
+       st.integers(0, 2**32))  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_as_printed_for_any_sizes(sizes, m, seed):
+    labels, masses = random_case(sizes, m, seed)
+    clients, segments = pour(labels, masses, m, as_printed=True)
+    dense = rows_of(clients, segments, len(sizes), m)
+    assert in_proportion(dense) == in_proportion(literal(labels, masses.tolist(), m))
+
+
 def random_case(sizes, m, seed):
     """Groups from the cut of a random tree, as a scheme has them."""
     rng = np.random.default_rng(seed)

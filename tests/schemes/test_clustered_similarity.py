@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Cohort, Replies, RoundContext
+from fedcohort.core import Claim, Cohort, Replies, RoundContext
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.maths.fill_rows import exact_masses, split_large
@@ -368,3 +368,24 @@ def test_a_sketch_does_not_keep_l1_distances():
     with pytest.raises(BadParameter, match="'sketch' parameter of clustered-similarity must be No"):
         ClusteredSimilarity(similarity="l1", sketch=10)
     ClusteredSimilarity(similarity="l2", sketch=10)
+
+
+def test_version_printed_is_biased_unless_groups_fill_their_distributions():
+    corrected, printed = (
+        ClusteredSimilarity(m=2, version=each) for each in ("corrected", "printed")
+    )
+
+    def means(sizes, updates):
+        federation = Federation.from_sizes(sizes)
+        state = after(corrected, federation, updates)
+        for chooser in (corrected, printed):
+            law = chooser.design(state, federation, RoundContext())
+            assert law.matrix.sum(axis=1) == pytest.approx(1)
+            yield law.mean() - federation.importance
+
+    exact, biased = means([1] * 11, np.eye(3)[[0, 1, 2] * 3 + [0, 1]])
+    assert exact == pytest.approx(0, abs=1e-15)
+    assert np.abs(biased).max() > 0.05
+    for mean in means([1] * 4, np.eye(2)[[0, 1, 0, 1]]):
+        assert mean == pytest.approx(0, abs=1e-15)
+    assert printed.claims == {Claim.SUMS_TO_ONE}

@@ -8,6 +8,8 @@ client may own several segments; a draw from distribution k is a point of its st
 
 from __future__ import annotations
 
+from functools import partial
+from math import lcm
 from operator import index
 from typing import Any
 
@@ -44,7 +46,23 @@ def split_large(masses: Ints, capacity: int) -> tuple[Ints, Ints]:
     return masses // capacity, masses % capacity
 
 
-def pour(groups: ArrayLike, masses: Ints, m: int) -> tuple[Ints, Ints]:
+def evened(row: Ints, masses: Ints) -> Ints:
+    """Scale the masses of each row, so that all rows have the same sum, exactly. # (s,), (s,).
+
+    For distributions as they are printed, which do not sum to one number.
+
+    >>> evened(np.array([0, 0, 1]), np.array([1, 2, 2]))
+    array([2, 4, 6])
+    """
+    exact = masses.astype(object)
+    sums = np.zeros(int(row.max()) + 1, dtype=object)
+    np.add.at(sums, row, exact)
+    width = lcm(*sums)
+    scaled: Ints = exact * (width // sums)[row]
+    return scaled.astype(np.int64) if width * len(sums) < 2**63 else scaled
+
+
+def pour(groups: ArrayLike, masses: Ints, m: int, as_printed: bool = False) -> tuple[Ints, Ints]:
     """Fill m distributions with groups of similar clients.
 
     1. A client of mass >= M fills floor(m n_i / M) distributions alone; the rest of it takes
@@ -67,6 +85,9 @@ def pour(groups: ArrayLike, masses: Ints, m: int) -> tuple[Ints, Ints]:
         m n_i of `exact_masses`. # (n,)
     m
         Number of distributions; M is the total mass divided by m.
+    as_printed
+        Pour by line 12 as it is printed. Distributions then do not sum to M; they are scaled to
+        one sum, in which a client's share is not m n_i / M.
 
     Returns
     -------
@@ -98,11 +119,16 @@ def pour(groups: ArrayLike, masses: Ints, m: int) -> tuple[Ints, Ints]:
     rows = rank[labels[settled]]  # the distribution of every client that stays with its group
     room = np.full(kept, capacity, dtype=masses.dtype)
     np.subtract.at(room, rows, rest[settled])
-    which, where, shares = _fill(rest[poured], room)
-    by_row = np.argsort(np.concatenate([rows, where]), kind="stable")
+    fill = partial(_fill_as_printed, capacity) if as_printed else _fill
+    which, where, shares = fill(rest[poured], room)
+    every = np.concatenate([rows, where])
+    by_row = np.argsort(every, kind="stable")
     clients = np.concatenate([settled, poured[which]])[by_row]
     segments = np.concatenate([rest[settled], shares])[by_row]
-    dedicated = np.full(alone.size, capacity, dtype=masses.dtype)
+    if as_printed and kept:
+        segments = evened(every[by_row], segments)
+        capacity = int(segments.sum()) // kept
+    dedicated = np.full(alone.size, capacity, dtype=segments.dtype)
     return np.concatenate([alone, clients]), np.concatenate([dedicated, segments])
 
 
@@ -142,3 +168,21 @@ def _fill(amounts: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
     shares = np.diff(borders, prepend=borders[:1] * 0)
     # A segment that ends at a border belongs to the first stretch that reaches this far.
     return np.searchsorted(ends, borders), np.searchsorted(walls, borders), shares
+
+
+def _fill_as_printed(capacity: int, amounts: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
+    """The same by lines 8 to 19 as printed: q_k, what lies in a distribution, is never updated."""
+    found: list[tuple[int, int, int]] = []
+    k = 0
+    for which, amount in enumerate(amounts.tolist()):
+        left = amount
+        while left >= room[k]:  # lines 14 to 17
+            found.append((which, k, int(room[k])))
+            left, k = left - int(room[k]), k + 1
+            if left == 0:
+                break
+        else:
+            found.append((which, k, capacity - int(room[k]) + left))  # line 12: b_i = q_k + u_i
+    some = [each for each in found if each[2]]
+    columns = np.array(some, dtype=amounts.dtype).reshape(-1, 3).T
+    return columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2]

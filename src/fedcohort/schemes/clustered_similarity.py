@@ -21,6 +21,7 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
+from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.latest import LARGEST, LatestRows, check_rows, fits
 from fedcohort.core.memory import free_bytes
@@ -128,6 +129,11 @@ class ClusteredSimilarity(Scheme[Similar]):
         Keep so many numbers per client, a seeded random projection, instead of the d of an
         update. Angles are then off by sin(angle) / sqrt(sketch), 0.044 for 512. None, or a
         number not below d: exact. Not for ``"l1"``, which such a projection does not keep.
+    version
+        ``"printed"``: line 12 as it stands in the paper, for a reproduction. A client of a
+        remaining group then has what was in the distribution before it, too, and the room left
+        is not counted. The distributions do not sum to 1, so each is drawn in proportion, and
+        the scheme is biased unless the m groups fill their distributions.
 
     Where we differ: the printed Algorithm 2 is wrong in line 12, and the authors' code loses
     the excess of clients with m p_i > 1 (a bias of up to 0.47 of weight, without a word), takes
@@ -153,6 +159,7 @@ class ClusteredSimilarity(Scheme[Similar]):
     linkage: Annotated[str, OneOf(LINKAGES)] = "ward"
     zero: Annotated[str, OneOf(("auto", "alike", "apart"))] = "auto"
     sketch: Annotated[int | None, Maybe(Whole(1))] = None
+    version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
 
     name: ClassVar[str] = "clustered-similarity"
     paper: ClassVar[Citation] = Citation(
@@ -163,9 +170,11 @@ class ClusteredSimilarity(Scheme[Similar]):
         2021,
         "Algorithm 2, Theorem 4",
     )
-    claims: ClassVar[frozenset[Claim]] = frozenset(
-        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
-    )
+    claims: ClassVar[frozenset[Claim]] = depending(
+        frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}),
+        lambda scheme: frozenset({Claim.SUMS_TO_ONE}) if scheme.version == "printed"
+        else ClusteredSimilarity.claims,
+    )  # fmt: skip
     listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
     State: ClassVar[type] = Similar
 
@@ -203,8 +212,10 @@ class ClusteredSimilarity(Scheme[Similar]):
             return Rows.along(by_size, shares, self.m, dedicate=True)
         check_draws(self.m)  # of a file that somebody else wrote; others are refused in round 1
         masses = exact_masses(shares.parts, self.m)[line]
-        places, segments = pour(self._cut(state.tree, masses), masses, self.m)
-        return Rows.segments(line[places], segments, shares.whole, len(shares))
+        groups, as_printed = self._cut(state.tree, masses), self.version == "printed"
+        places, segments = pour(groups, masses, self.m, as_printed)
+        width = int(segments.sum()) // self.m if as_printed else shares.whole
+        return Rows.segments(line[places], segments, width, len(shares))
 
     def _cut(self, tree: Floats, masses: Ints) -> Ints:
         capacity = int(masses.sum()) // self.m
