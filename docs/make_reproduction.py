@@ -2,7 +2,8 @@
 
 The pages are made of the recipes, which say what is claimed, of the results in docs/results, and
 of the records in docs/statements. A claim counts as not run if no result has its criterion, or if
-the result was made with other settings, or another version, than the recipe has now.
+the result was made with other settings, or another version, than the recipe has now. An arm that
+was added since does not matter to claims about the others.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Any
 from statements import Changed, Statement
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.plain_values import changed_settings
+from fedcohort.core.plain_values import changed_settings, settings_digest
 from fedcohort.recipes import recipes
 from fedcohort.reproduction.findings import NOT, NOT_RUN, PARTLY, REPRODUCED, UNDECIDED
 from fedcohort.reproduction.judged import found_text, marked, times
-from fedcohort.reproduction.recipe import SCALES, Claim, Recipe
+from fedcohort.reproduction.recipe import SCALES, Claim, Recipe, Scale
 from fedcohort.reproduction.tuned import told
 
 HERE = Path(__file__).parent
@@ -152,9 +153,32 @@ def outdated(known: Mapping[str, Recipe], results: Iterable[Facts]) -> Iterator[
         scale = None if recipe is None else recipe.scales.get(facts["scale"])
         if recipe is None or scale is None:
             yield f"{name}: no such recipe or scale"
-        elif facts.get("digest") != recipe.digest(scale):
+        elif not counts(facts, recipe, scale):
             changes = changed_settings(facts.get("settings", {}), recipe.settings(scale))
             yield f"{name}: {'; '.join(changes)}"
+
+
+def counts(facts: Facts, recipe: Recipe, scale: Scale) -> bool:
+    """Return whether a result was made with the settings that the recipe has now.
+
+    Arms that only one of them has do not matter: every arm of a comparison runs on its own.
+    """
+    then, now = facts.get("settings"), recipe.settings(scale)
+    if then is None or facts.get("digest") != settings_digest(then):
+        return False
+    return bool(_with_arms_of(now, then) == _with_arms_of(then, now))
+
+
+def _with_arms_of(other: Facts, settings: Facts) -> dict[str, Any]:
+    """Return settings with only those arms that `other` has in the same cell, too."""
+    cells = {}
+    for name, cell in settings.get("cells", {}).items():
+        theirs = other.get("cells", {}).get(name, {}).get("arms")
+        arms = cell["arms"]
+        if isinstance(arms, dict) and isinstance(theirs, dict):
+            arms = {label: word for label, word in arms.items() if label in theirs}
+        cells[name] = {**cell, "arms": arms}
+    return {**settings, "cells": cells}
 
 
 def rows(known: Iterable[Recipe], results: Sequence[Facts]) -> list[Row]:
@@ -169,7 +193,7 @@ def _row(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> Row:
     own = [facts for facts in results if facts["recipe"] == recipe.name]
     for facts in sorted(own, key=lambda each: SCALES.index(each["scale"])):
         scale = recipe.scales.get(facts["scale"])
-        if scale is None or facts.get("digest") != recipe.digest(scale):
+        if scale is None or not counts(facts, recipe, scale):
             continue
         for found in facts["claims"]:
             same = found["statement"] == claim.statement and found["criterion"] == str(claim.judge)

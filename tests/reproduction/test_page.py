@@ -224,3 +224,25 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
         maker.kept(tmp_path)
     with pytest.raises(BadInput, match="must have the lines"):
         overview(RECIPE, results, "# Page")
+
+
+def test_an_arm_that_is_added_does_not_matter_to_claims_about_the_others(tmp_path: Path) -> None:
+    problem = Problem("digits", "iid:n=4")
+
+    def with_arms(**arms: str) -> Recipe:
+        cell = Cell("one", problem, {"a": "md:m=2", **arms}, rounds=1)
+        claim = Claim("of a", "1", Close("accuracy", "a", 1, 0.1))
+        return replace(RECIPE, cells=(cell,), claims=(claim,), compute=None)
+
+    def counted(recipe: Recipe) -> bool:
+        (row,) = maker.rows([recipe], [facts])
+        return row.found is not None
+
+    facts = judged(with_arms(b="full"), "quick", tmp_path)
+    assert counted(with_arms(b="full"))
+    assert counted(with_arms(b="full", c="uniform:m=2"))
+    assert counted(with_arms())
+    assert not counted(with_arms(b="uniform:m=2"))
+    assert not counted(replace(with_arms(b="full"), version=2))
+    facts["digest"] = "another"
+    assert not counted(with_arms(b="full"))
