@@ -49,12 +49,23 @@ from fedcohort.maths.allocation import (
     unknown_draws,
 )
 from fedcohort.maths.compression import Compression, compress, compressed_length
-from fedcohort.maths.draws import below
+from fedcohort.maths.draws import below, permutation
 from fedcohort.maths.lengths import capped, chances_by_length, guessed_lengths, relative
 from fedcohort.maths.strata import join_copies, kmeans, merge_strata, stratum_variances
 
 COLD_STEPS, WARM_STEPS = 30, 10
 """Steps of k-means from new centres, and from those of the last round."""
+SEEDS = 2**62
+"""Below this lies the seed of k-means."""
+PRINTED: dict[str, str | float | None] = {
+    "allocation": "paper",
+    "weights": "paper",
+    "measure": "update",
+    "compression": "centres",
+    "floor": 0.0,
+    "cap": None,
+}
+"""The settings of ``version="printed"``; the allocation only of schemes that re-allocate."""
 
 
 def compressed_update(client: Client, rate: float, method: Compression) -> Array:
@@ -120,6 +131,7 @@ class SimilarUpdates(Scheme[Seen]):
     rate: Annotated[float, Real(0, 1, open_low=True)] = 0.1
     floor: Annotated[float, Real(0, 1)] = 0.1
     cap: Annotated[float | None, Maybe(Real(1))] = 10.0
+    version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
 
     paper: ClassVar[Citation] = Citation(
         "Duanxiao Song, Guangyuan Shen, Dehong Gao, Libin Yang, Xukai Zhou, "
@@ -138,6 +150,19 @@ class SimilarUpdates(Scheme[Seen]):
     )
     listens: ClassVar[frozenset[Signal]] = frozenset({UPDATE})
     State: ClassVar[type] = Seen
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.version == "corrected":
+            return
+        for name, value in PRINTED.items():
+            given, usual = getattr(self, name), getattr(type(self), name)
+            if name == "allocation" and usual == "proportional":
+                value = usual
+            if given not in (usual, value):
+                must = f"{value!r} with version='printed'"
+                raise BadParameter(name, self.name, must, given, "Leave it out.")
+            object.__setattr__(self, name, value)
 
     def _claims(self) -> frozenset[Claim]:
         uniform = self.inside == "uniform"
@@ -160,7 +185,7 @@ class SimilarUpdates(Scheme[Seen]):
                 self.strata,
             )
         n = len(federation)
-        none, seed = LatestRows.nothing(n), int(below(rng, 2**62, 1)[0])
+        none, seed = LatestRows.nothing(n), int(below(rng, SEEDS, 1)[0])
         unseen = np.zeros(n, dtype=bool), none.kept, none.recent, none.owners
         return Seen(seed, 0, np.empty((0, 0), np.float32), *unseen)
 
@@ -230,11 +255,15 @@ class SimilarUpdates(Scheme[Seen]):
     def _strata(self, rows: Array, most: int, state: Seen) -> Ints:
         """(k,) strata 0, 1, ..., at most ``most`` of them."""
         warm = 0 < len(state.centres) <= len(rows) and state.centres.shape[1] == rows.shape[1]
+        count = len(state.centres) if warm else min(self.strata, len(rows))
+        rng, start = stream(state.seed, "strata"), state.centres if warm else None
+        if self.version == "printed":  # Algorithm 1, line 1: any clients are the first centres
+            start = rows[permutation(rng, len(rows))[:count]]
         found, centres = kmeans(
             rows,
-            len(state.centres) if warm else min(self.strata, len(rows)),
-            stream(state.seed, "strata"),
-            start=state.centres if warm else None,
+            count,
+            rng,
+            start=start,
             steps=WARM_STEPS if warm else COLD_STEPS,
         )
         return merge_strata(*join_copies(found, centres), most)
@@ -285,7 +314,10 @@ class SimilarUpdates(Scheme[Seen]):
         if not len(clients):
             return state
         new = compress(updates, self.rate, cast("Compression", self.compression)).astype(np.float32)
-        state = replace(state, length=d, centres=self._centres(new, state))
+        if self.version == "printed":  # other first centres in the next round
+            state = replace(state, length=d, seed=(state.seed + 1) % SEEDS)
+        else:
+            state = replace(state, length=d, centres=self._centres(new, state))
         if self.features == "ask":
             return state
         seen = state.seen.copy()

@@ -59,10 +59,14 @@ class HCSFed(SimilarUpdates):
         norm 0 is never drawn, and unbiasedness is not claimed.
     cap
         No update counts for longer than so many times the median; None for no cap.
+    version
+        ``"corrected"``; ``"printed"``: Algorithms 1 and 2 of the paper, which are biased. It sets
+        ``measure="update", weights="paper", allocation="paper", compression="centres", floor=0,
+        cap=None``, and k-means starts from random clients in every round. Not printed: m_h are
+        rounded to at least 1, no stratum is empty, draws by length are with replacement.
 
     Where we differ: see the docs page; in short, equation (5) confuses variance and standard
-    deviation, the weights of Algorithm 2, line 15, are biased, and m_h need not be whole. As
-    printed is ``measure="update", weights="paper", allocation="paper", floor=0, cap=None``.
+    deviation, the weights of Algorithm 2, line 15, are biased, and m_h need not be whole.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> told = lambda ask: [[1.0, 0.0], [1.1, 0.0], [0.0, 9.0], [0.0, 7.0]]
