@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binomtest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
+from fedcohort.cli.schemes import describe
 from fedcohort.core import Ask, Claim, Cohort
 from fedcohort.core.errors import (
     BadInput,
@@ -20,11 +21,12 @@ from fedcohort.core.errors import (
     CannotAsk,
     CheckFailed,
     FedcohortWarning,
+    PolicyRefused,
     TooImprecise,
 )
 from fedcohort.core.streams import stream
 from fedcohort.ledger import Ledger
-from fedcohort.privacy import SizeReport, estimate_total, standard_error
+from fedcohort.privacy import ClientPolicy, SizeReport, estimate_total, standard_error
 from fedcohort.schemes import schemes
 from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling
 from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
@@ -70,10 +72,16 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("total", "rate", "mean", "variance"), GOLDEN)
 @pytest.mark.parametrize("sizes", [(4,), (1, 3), (2, 2), (1, 1, 1, 1)])
+@pytest.mark.parametrize("version", ["corrected", "printed"])
 def test_golden_update_by_enumeration(
-    total: int, rate: Fraction, mean: Fraction, variance: Fraction, sizes: tuple[int, ...]
+    total: int,
+    rate: Fraction,
+    mean: Fraction,
+    variance: Fraction,
+    sizes: tuple[int, ...],
+    version: str,
 ) -> None:
-    cohort = FedSampling(K=2).given(float(total), 1.0, np.arange(len(sizes)))
+    cohort = FedSampling(K=2, version=version).given(float(total), 1.0, np.arange(len(sizes)))
     assert cohort.per_sample
     assert cohort.data_rate == float(rate)
     owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -379,6 +387,79 @@ def test_private_sizes_cannot_be_exact_and_somebody_must_answer() -> None:
         Selector(scheme("fedsampling"), federation).select()
 
 
+# -- as printed --------------------------------------------------------------------------------
+
+
+def test_as_printed_the_total_is_that_of_equation_2() -> None:
+    built = scheme("fedsampling", K=11, M=11, epsilon=1.466337068793427, version="printed")
+    assert (built.mechanism, built.fresh, built.when_imprecise) == (
+        "paper", "every-round", "accept"
+    )  # fmt: skip
+    federation = Federation(importance=[0.25] * 4)
+    ask = answering(3, 7, 10, 2)
+    selector = Selector(built, federation, ask=ask)
+    for _ in range(2):  # asked in every round
+        cohort = selector.select()  # alpha = 1/4 and M = 11: N~ = 22
+        selector.observe()
+        assert cohort.data_rate == pytest.approx(0.5, rel=1e-12)
+        assert cohort.weights == pytest.approx(1 / 11)
+    assert len(ask.heard) == 2
+
+
+def test_as_printed_the_sum_is_divided_by_k_whatever_is_estimated() -> None:
+    for version, weight in (("corrected", 0.25), ("printed", 0.1)):
+        built = FedSampling(K=10, version=version, when_imprecise="accept")
+        cohort = built.given(4.0, 1.0, np.arange(2))
+        assert cohort.data_rate == 1.0
+        assert cohort.weights.tolist() == [weight, weight]
+
+
+def test_as_printed_an_empty_client_gives_itself_away() -> None:
+    """min(|D_c|, M - 1) has no lower bound: only an empty client can answer 0."""
+    printed, paper = (SizeReport(6, 1.0, mechanism=name) for name in ("printed", "paper"))
+    alpha = printed.alpha
+    assert printed.law(0) == (alpha, *[(1 - alpha) / 5] * 5)
+    for size in range(1, 9):
+        assert printed.law(size) == (0, *paper.law(size))
+    assert [printed.value(answer) for answer in range(1, 6)] == list(map(paper.value, range(1, 6)))
+    mean = sum(p * printed.value(a) for a, p in zip(printed.answers, printed.law(0), strict=True))
+    assert mean == 0  # unbiased for an empty client, too
+    built = scheme("fedsampling", M=6, epsilon=1.0, version="printed")
+    assert built.report == printed
+    with pytest.raises(PolicyRefused, match="asked for 'printed'"):
+        ClientPolicy().check(printed)
+
+
+def test_as_printed_and_corrected_are_one_where_k_is_below_the_floor() -> None:
+    """Nothing else differs without empty clients and with K at most the number of clients."""
+    task = Quadratic([[1.0]] * 30, sizes=[20, 3, 1] * 10)
+    printed, corrected = (
+        simulate(task, scheme("fedsampling", K=30, M=25, **how), rounds=8, work=ONE_STEP)
+        for how in (
+            {"version": "printed"},
+            {"mechanism": "paper", "fresh": "every-round", "when_imprecise": "accept"},
+        )
+    )
+    np.testing.assert_array_equal(printed.model, corrected.model)
+    np.testing.assert_array_equal(printed.cohort_weights, corrected.cohort_weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mechanism", "sum"), ("mechanism", "exact"), ("levels", 4), ("step", "counted")],
+)
+def test_as_printed_has_no_other_settings(name: str, value: object) -> None:
+    with pytest.raises(BadParameter, match=f"'{name}' parameter of fedsampling.*version='printed'"):
+        scheme("fedsampling", version="printed", **{name: value})
+
+
+def test_the_list_of_schemes_names_the_version_and_what_differs() -> None:
+    text = describe(FedSampling)["text"]
+    assert "version=printed" in text
+    for what in ("epsilon does not hold", "asks in every round", "divides the\nsum by K"):
+        assert what in text, what
+
+
 # -- the naive way, claims, disclosure ---------------------------------------------------------
 
 
@@ -388,6 +469,24 @@ def test_the_naive_way_counts_clients_not_samples() -> None:
     assert not cohort.per_sample
     assert cohort.data_rate == 0.5
     assert cohort.weights == pytest.approx(1 / 1.6)
+
+
+def test_the_naive_way_by_counts_is_the_mean_over_all_samples_drawn() -> None:
+    task, theta = small_task(), np.zeros(8)
+    built = scheme("fedsampling-naive", rate=0.5, weighting="counts")
+    federation = Federation.from_sizes(task.sizes)
+    cohort = Selector(built, federation).select()
+    assert cohort.per_sample
+    check_even_over_samples(built, federation)
+    trace = simulate(task, built, rounds=1, work=ONE_STEP, seed=3)
+    rows = [gradient_sum(task.model, theta[: task.dimension], *samples_of(task, i),
+                         stream(3, "train", 0, i), 0.5) for i in range(4)]  # fmt: skip
+    gradient = sum(row for row, _ in rows) / sum(number for _, number in rows)
+    np.testing.assert_allclose(trace.model, -0.5 * gradient, atol=1e-12)
+    told = {each.what for each in built.disclosures(1)}
+    assert told == {"participation", "update", "size"}
+    with pytest.raises(BadParameter, match="'answering' parameter of fedsampling-naive"):
+        scheme("fedsampling-naive", weighting="counts", answering=0.5)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from typing import Literal, get_args
 from fedcohort.core.errors import BadParameter, NoEntropy
 from fedcohort.core.parameters import is_real, is_whole
 
-Mechanism = Literal["levels", "paper"]
+Mechanism = Literal["levels", "paper", "printed"]
 
 UNIT = 2**64  # the weight of a false answer; the true one weighs floor(UNIT * e^eps)
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 20.0
@@ -72,7 +72,9 @@ class SizeReport:
     levels
         g, between 2 and M-1. Left out, it is `best_levels`: chosen from eps, never from data.
     mechanism
-        "levels", or "paper" for the paper's own (g = M-1, answers 1..M-1).
+        "levels", or "paper" for the paper's own (g = M-1, answers 1..M-1). "printed" is "paper"
+        without the lower clip: a size of 0 answers 0, which no other size can, so that epsilon
+        does not hold. It is for simulations; no client agrees to it unless its policy names it.
     """
 
     threshold: int
@@ -81,14 +83,15 @@ class SizeReport:
     mechanism: Mechanism = "levels"
 
     def __post_init__(self) -> None:
-        self._require("mechanism", self.mechanism in get_args(Mechanism), "'levels' or 'paper'")
+        must = "'levels', 'paper' or 'printed'"
+        self._require("mechanism", self.mechanism in get_args(Mechanism), must)
         fits = is_whole(self.threshold) and 3 <= self.threshold <= LARGEST_THRESHOLD
         self._require("threshold", fits, f"an int in [3, {LARGEST_THRESHOLD}]")
         fits = is_real(self.epsilon) and SMALLEST_EPSILON <= self.epsilon <= LARGEST_EPSILON
         self._require("epsilon", fits, f"a number in [{SMALLEST_EPSILON}, {LARGEST_EPSILON:g}]")
         self._require("levels", is_whole(self.levels), "an int, or left out")
         threshold, epsilon, levels = int(self.threshold), float(self.epsilon), int(self.levels)
-        paper, most = self.mechanism == "paper", threshold - 1
+        paper, most = self.mechanism != "levels", threshold - 1
         if levels == _CHOOSE:
             levels = most if paper else best_levels(epsilon, threshold)
         fits = levels == most if paper else 2 <= levels <= most
@@ -109,12 +112,17 @@ class SizeReport:
     @property
     def lowest(self) -> int:
         """The answer that stands for level 0: the paper counts from 1."""
-        return 1 if self.mechanism == "paper" else 0
+        return 0 if self.mechanism == "levels" else 1
+
+    @property
+    def smallest(self) -> int:
+        """The size to which smaller ones are clipped."""
+        return 0 if self.mechanism == "printed" else 1
 
     @property
     def answers(self) -> range:
         """Every answer that an honest client can give."""
-        return range(self.lowest, self.lowest + self.levels)
+        return range(self.lowest - 1 + self.smallest, self.lowest + self.levels)
 
     # -- the exact law ----------------------------------------------------------------------
 
@@ -135,7 +143,7 @@ class SizeReport:
 
     def clip(self, size: int) -> int:
         """The size inside 1..M-1; everything random happens after this."""
-        return min(max(size, 1), self.threshold - 1)
+        return min(max(size, self.smallest), self.threshold - 1)
 
     def level(self, size: int, offset: int) -> int:
         """The level of a size, given its offset in ``range(M - 2)``.
@@ -147,10 +155,14 @@ class SizeReport:
         return (position + offset) // (self.threshold - 2)
 
     def answer(self, level: int, ticket: int) -> int:
-        """The answer for a level, given its ticket in ``range(self.tickets)``."""
-        other = (ticket - self.truth_weight) // UNIT  # which of the g - 1 others, if not the truth
-        other += other >= level
-        return self.lowest + (level if ticket < self.truth_weight else other)
+        """The answer for a level, given its ticket in ``range(self.tickets)``.
+
+        The level of a size of 0 as printed is -1. No false answer is 0, so it has g others.
+        """
+        truth = self.truth_weight - UNIT * (level < 0)
+        other = (ticket - truth) // UNIT  # which of the others, if not the truth
+        other += 0 <= level <= other
+        return self.lowest + (level if ticket < truth else other)
 
     def weights(self, size: int) -> tuple[int, ...]:
         """The law of the answer as integers over ``(M - 2) * self.tickets``, in answer order.
@@ -160,12 +172,12 @@ class SizeReport:
         """
         step = self.threshold - 2
         low, up = divmod((self.clip(size) - 1) * (self.levels - 1), step)
-        law = [step * UNIT] * self.levels
+        law = {answer: step * UNIT * (answer >= self.lowest) for answer in self.answers}
         bonus = self.truth_weight - UNIT
-        law[low] += (step - up) * bonus
+        law[self.lowest + low] += (step - up) * bonus
         if up:
-            law[low + 1] += up * bonus
-        return tuple(law)
+            law[self.lowest + low + 1] += up * bonus
+        return tuple(law.values())
 
     def law(self, size: int) -> tuple[Fraction, ...]:
         """P(answer | size) for every answer, exactly.

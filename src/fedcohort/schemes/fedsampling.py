@@ -116,11 +116,18 @@ class FedSampling(Scheme[Answers]):
     when_imprecise
         What happens if the standard error of N~ is above 25 %: ``"refuse"``, ``"warn"`` or
         ``"accept"`` (which is silent about floors and caps, too).
+    version
+        ``"corrected"``, or ``"printed"``: the scheme of the paper. It sets ``mechanism=paper``
+        and ``fresh=every-round``, and refuses no estimate.
 
-    Where we differ: N~ has a floor (one sample per client), and K > N~ means p = 1 with the
-    sum divided by N~ instead of K, so that the formula above always holds. Sizes are clipped
-    from below, too; the published bound is void for an empty client. The paper adds where it
-    must subtract (Algorithm 1, line 18).
+    Where we differ: ``version=printed`` answers with a size out of 1..M-1 (an empty client with
+    0, for which epsilon does not hold), asks in every round, takes any estimate, and divides the
+    sum by K even where fewer than K samples are estimated. The corrected version clips sizes from
+    below, too, asks once by levels, refuses an estimate that is too uncertain, and divides by N~
+    where K > N~ (then p = 1), so that the formula above always holds. Two things are never as
+    printed, as they cannot be run: N~ has a floor of one sample per client, as in the authors'
+    code, since K/N~ is no probability for N~ <= 0; and the server subtracts gradients where
+    Algorithm 1, line 18, adds them.
 
     >>> from fedcohort import Federation, Selector, scheme
     >>> federation = Federation.from_sizes([60, 30, 10])
@@ -138,6 +145,7 @@ class FedSampling(Scheme[Answers]):
     levels: Annotated[int | None, Maybe(Whole(2, 2**31))] = None
     quorum: Annotated[float, Real(0, 1, open_low=True)] = 0.8
     step: Annotated[str, OneOf(("expected", "counted"))] = "expected"
+    version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
 
     name: ClassVar[str] = "fedsampling"
     draws_once: ClassVar[bool] = True
@@ -161,10 +169,25 @@ class FedSampling(Scheme[Answers]):
     divides: ClassVar[bool] = depending(False, lambda scheme: scheme.step == "counted")
     State: ClassVar[type] = Answers
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.version == "corrected":
+            return
+        own = {"mechanism": ("levels", "paper"), "levels": (None,), "step": ("expected",)}
+        for name, fits in own.items():  # the first is the default, which says nothing
+            if getattr(self, name) not in fits:
+                must = f"{fits[-1]!r}, or left out, with version='printed'"
+                raise BadParameter(name, self.name, must, getattr(self, name))
+        object.__setattr__(self, "mechanism", "paper")
+        object.__setattr__(self, "fresh", "every-round")
+        if self.when_imprecise == "refuse":
+            object.__setattr__(self, "when_imprecise", "accept")
+
     @property
     def report(self) -> SizeReport:
         """The law of one private answer."""
-        return _law(self.M, self.epsilon, self.levels or 0, self.mechanism)
+        mechanism = "printed" if self.version == "printed" else self.mechanism
+        return _law(self.M, self.epsilon, self.levels or 0, mechanism)
 
     def share(self, clients: int) -> SizeShare:
         """The law of one share of the sum over so many clients."""
@@ -243,8 +266,9 @@ class FedSampling(Scheme[Answers]):
             wanted = f"K = {shown(self.K)} samples are wanted"
             self._warn(f"{wanted} of about {usable:.0f}; all take part.")
         taking_part = float(min(self.K, usable))
+        divisor = self.K if self.version == "printed" else taking_part
         rate = taking_part / usable
-        return Cohort.of(clients, 1.0 / taking_part, data_rate=rate, per_sample=True)
+        return Cohort.of(clients, 1.0 / divisor, data_rate=rate, per_sample=True)
 
     def _warn(self, what: str) -> None:
         if self.when_imprecise != "accept":

@@ -120,7 +120,7 @@ class Pile:
         if self.clients and not self.counted:
             raise BadInput(
                 f"{self.setup.scheme.name} divides by the number of samples that took part, which "
-                "nobody told; leave step='counted' out."
+                "nobody told; leave step='counted' or weighting='counts' out."
             )
         total = float(sum(part.sum() for part in self.counted))
         return direction / total if total > 0 else np.zeros_like(direction)

@@ -50,15 +50,16 @@ def report_sizes(rng: np.random.Generator, sizes: Sequence[int] | Ints, report: 
 
     The same law as `report_size`, drawn in another order.
     """
-    clipped = np.clip(_whole_sizes(sizes), 1, report.threshold - 1)
+    clipped = np.clip(_whole_sizes(sizes), report.smallest, report.threshold - 1)
     offsets = below(rng, report.threshold - 2, clipped.size)
     levels = ((clipped - 1) * (report.levels - 1) + offsets) // (report.threshold - 2)
     high, low = _tickets(rng, report.tickets, clipped.size)
     truth_high, truth_low = divmod(report.truth_weight, 1 << WORD)
-    is_true = _less(high, low, truth_high, truth_low)
+    truth = truth_high - (levels < 0)  # `SizeReport.answer` has the reason
+    is_true = _less(high, low, truth, truth_low)
     # (ticket - w) // 2^64 on two words, with the borrow of the lower one.
-    others = high - truth_high - (low < np.uint64(truth_low))
-    others += others >= levels
+    others = high - truth - (low < np.uint64(truth_low))
+    others += (levels >= 0) & (others >= levels)
     return np.asarray(report.lowest + np.where(is_true, levels, others), dtype=np.int64)
 
 
@@ -79,7 +80,7 @@ def _tickets(rng: np.random.Generator, bound: int, size: int) -> tuple[Ints, Arr
     return high, low
 
 
-def _less(high: Ints, low: Array, than_high: int, than_low: int) -> Bools:
+def _less(high: Ints, low: Array, than_high: int | Ints, than_low: int) -> Bools:
     tie = (high == than_high) & (low < np.uint64(than_low))
     return np.asarray((high < than_high) | tie, dtype=bool)
 

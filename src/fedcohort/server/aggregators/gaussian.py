@@ -175,8 +175,9 @@ class Gaussian(Aggregator):
             )
         if setup.scheme.divides:
             return (
-                "The aggregator 'gaussian' adds noise to a sum, but with step='counted' "
-                f"{setup.scheme.name} divides by a number without noise; use step='expected'."
+                "The aggregator 'gaussian' adds noise to a sum, but with these settings "
+                f"{setup.scheme.name} divides by a number without noise; use step='expected' (of "
+                "fedsampling) or weighting='uniform' (of fedsampling-naive)."
             )
         if self.quantile is not None and self.clients is not None:
             return (
