@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -12,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Ask, Federation, RoundContext, Selector, scheme
-from fedcohort.core import converse
+from fedcohort.cli.schemes import describe
+from fedcohort.core import Claim, converse
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.schemes._groups import Groups
+from fedcohort.testing import check_scheme
 from fedcohort.theory import every_path
 
 STATIC = ("static-uniform", "static-data", "static-client")
@@ -57,6 +60,7 @@ def choose(
     heard: list[Ask] | None = None,
     **parameters: Any,
 ) -> list[int]:
+    """Who is chosen, as often as in the lists."""
     state = groups(clusters)
     federation = Federation.from_sizes([10] * len(state.labels) if sizes is None else sizes)
     chosen = scheme(name, **parameters)
@@ -68,8 +72,8 @@ def choose(
     )
     listener = None if heard is None else lambda ask, rows: heard.append(ask)
     cohort = converse(talk, lambda ask: np.asarray(losses)[ask.clients], chosen.asks, listener)
-    assert np.allclose(cohort.weights, 1 / len(cohort))
-    return cohort.clients.tolist()
+    assert np.allclose(cohort.weights, cohort.draws / cohort.draws.sum())
+    return np.repeat(cohort.clients, cohort.draws).tolist()
 
 
 # -- golden --------------------------------------------------------------------------------------
@@ -86,6 +90,77 @@ def test_golden_fill_rule() -> None:
     # Both groups taken are single clients; without a rule the same filler would win twice.
     clusters, losses = [[0], [1], [2, 3, 4], [5, 6]], [50, 45, 90, 1, 1, 80, 2]
     assert choose("best-loss", clusters, losses, m=2, d=4) == [2, 5]
+
+
+def test_as_printed_the_same_filler_wins_twice() -> None:
+    clusters, losses = [[0], [1], [2, 3, 4], [5, 6]], [50, 45, 90, 1, 1, 80, 2]
+    assert choose("best-loss", clusters, losses, m=2, d=4, version="printed") == [2, 2]
+    lone = [[0], [1], [2]]  # whoever is outside fills both lists of the groups taken
+    drawn = law("average-loss", lone, [1.0, 1.0, 1.0], m=2, d=3, version="printed")
+    assert {len(set(chosen)) for chosen in drawn} == {1, 2}
+    mended = law("average-loss", lone, [1.0, 1.0, 1.0], m=2, d=3)
+    assert {len(set(chosen)) for chosen in mended} == {2}
+
+
+@pytest.mark.parametrize(("w", "d", "selected"), [(2, 4, [6, 7]), (3, 9, [3, 6, 7])])
+def test_golden_best_loss_as_printed(w: int, d: int, selected: list[int]) -> None:
+    chosen = choose("best-loss", GOLDEN_CLUSTERS, GOLDEN_LOSSES, m=w, d=d, version="printed")
+    assert chosen == selected
+
+
+def test_algorithm_10_as_printed_is_data_loss_in_every_round() -> None:
+    for round in range(4):
+        options: dict[str, Any] = {"m": 2, "d": 4, "round": round, "version": "printed"}
+        expected = choose("data-loss", GOLDEN_CLUSTERS, GOLDEN_LOSSES, **options)
+        assert choose("best-loss-x", GOLDEN_CLUSTERS, GOLDEN_LOSSES, x=4, **options) == expected
+    printed, mended = ({"x": 4, "m": 2, "d": 4, "version": v} for v in ("printed", "corrected"))
+    asked = []
+    for options in (printed, mended):
+        heard: list[Ask] = []
+        choose("best-loss-x", GOLDEN_CLUSTERS, GOLDEN_LOSSES, heard=heard, **options)
+        asked.append(sum(len(ask.clients) for ask in heard))
+    assert asked == [4, 10]
+
+
+def test_as_printed_candidates_of_data_loss_are_uniform_and_fillers_by_size() -> None:
+    sizes, losses = [1, 2, 3, 1, 3], [1.0, 2.0, 3.0, 4.0, 5.0]
+    options: dict[str, Any] = {"m": 1, "d": 1, "sizes": sizes}
+    one = law("data-loss", [[0, 1, 2, 3, 4]], losses, **options)
+    assert one == {(i,): Fraction(size, 10) for i, size in enumerate(sizes)}
+    one = law("data-loss", [[0, 1, 2, 3, 4]], losses, version="printed", **options)
+    assert one == {(i,): Fraction(1, 5) for i in range(5)}
+    # A single client is taken where nobody else can be: the filler is 3 or 4, by size.
+    options = {"m": 1, "d": 2, "sizes": [30, 1, 3], "version": "printed"}
+    filled = law("data-loss", [[0], [1, 2]], [1.0, 4.0, 5.0], **options)
+    group = Fraction(30, 32)  # by mean size: 30 against 2
+    assert filled == {(1,): group / 4, (2,): group * Fraction(3, 4) + 1 - group}
+
+
+def test_losses_can_be_summed_over_samples() -> None:
+    sizes, losses = [10, 10, 1, 1], [1.0, 2.0, 6.0, 5.0]
+    options: dict[str, Any] = {"m": 1, "d": 1, "sizes": sizes}
+    assert choose("best-loss", [[0, 1], [2, 3]], losses, **options) == [2]
+    assert choose("best-loss", [[0, 1], [2, 3]], losses, loss="sum", **options) == [1]
+    by_sum = law("average-loss", [[0], [1]], [1.0, 2.0], m=1, d=1, sizes=[3, 1], loss="sum")
+    assert by_sum == {(0,): Fraction(3, 5), (1,): Fraction(2, 5)}
+
+
+@pytest.mark.parametrize("name", [*LOSSES, *WITH_X])
+def test_only_the_corrected_version_promises_m_distinct_clients(name: str) -> None:
+    assert Claim.EXACTLY_M in scheme(name, m=3).claims
+    assert Claim.EXACTLY_M not in scheme(name, m=3, version="printed").claims
+
+
+def test_as_printed_it_keeps_what_it_promises() -> None:
+    printed = scheme("average-loss", m=2, d=4, version="printed")
+    assert [check for check in check_scheme(printed) if not check.passed] == []
+
+
+@pytest.mark.parametrize("name", [*LOSSES, *WITH_X])
+def test_the_command_names_the_switch_and_what_differs(name: str) -> None:
+    told = describe(type(scheme(name)))
+    assert told["parameters"]["version"]["default"] == "corrected"
+    assert re.search(r"``\"printed\"``\s+is\s+Algorithm\s+\d+\s+to\s+the\s+letter", told["text"])
 
 
 @pytest.mark.parametrize(("d", "w", "z"), [(6, 3, 2), (7, 3, 3), (10, 4, 3)])

@@ -67,6 +67,12 @@ def test_golden_powd() -> None:
     assert chosen.weights.tolist() == [0.5, 0.5]
 
 
+def test_losses_can_be_summed_over_samples() -> None:
+    losses, sizes = [1.0, 3.0, 2.0], [10, 1, 3]
+    assert selector(losses, sizes, m=1, d=3).select().clients.tolist() == [1]
+    assert selector(losses, sizes, m=1, d=3, loss="sum").select().clients.tolist() == [0]
+
+
 def seen_over(rounds: int, chooser: Selector) -> tuple[set[int], bool]:
     """Who was ever a candidate, and whether only candidates were ever chosen."""
     candidates: set[int] = set()

@@ -62,13 +62,21 @@ def draw_groups(rng: Rng, labels: Ints, here: Ints, weights: Array, w: int) -> I
 
 
 def candidate_lists(
-    taken: Ints, labels: Ints, here: Ints, z: int, least: int, take: Take
+    taken: Ints,
+    labels: Ints,
+    here: Ints,
+    z: int,
+    least: int,
+    take: Take,
+    fill: Take | None = None,
+    once: bool = True,
 ) -> list[Ints]:
-    """List z candidates for each of the groups ``taken``, in their order; nobody stands twice.
+    """List z candidates for each of the groups ``taken``, in their order.
 
-    A group with fewer than z members is filled up from outside all groups taken; if nobody is
-    left there, its list stays short. If all lists together have fewer than ``least``
-    candidates, one more list of others is added.
+    A group with fewer than z members is filled up from outside all groups taken, by ``fill`` or
+    in the same way; if nobody is left there, its list stays short. Nobody stands twice, unless
+    ``once`` is False: then a filler may stand in several lists. If all lists together have fewer
+    than ``least`` candidates, one more list of others is added.
 
     >>> labels = np.array([0, 1, 2, 2, 2])
     >>> losses = np.array([50.0, 45.0, 90.0, 80.0, 1.0])
@@ -82,10 +90,11 @@ def candidate_lists(
     found = [here[:0]]
     for number in taken.tolist():
         inside = take(here[group == number], z)
-        fillers = take(outside, z - len(inside))
-        outside = without(outside, fillers)
+        fillers = (fill or take)(outside, z - len(inside))
+        if once:
+            outside = without(outside, fillers)
         found.append(np.concatenate([inside, fillers]))
-    listed = np.concatenate(found)
+    listed = np.unique(np.concatenate(found))
     if len(listed) < least:
         found.append(take(without(here, listed), least - len(listed)))
     return [one for one in found if len(one)]

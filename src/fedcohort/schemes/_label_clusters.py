@@ -31,6 +31,9 @@ What the thesis leaves open is decided as follows.
 * Every client that trains weighs 1/m.
 * For a client that does not answer the next candidate of its list trains, then of any list.
 * A client that is not available is not there: it counts in no mean.
+
+With ``version=printed`` the strategies that compare losses follow Algorithms 6 to 10 to the
+letter, see `LossStrategy`.
 """
 
 from __future__ import annotations
@@ -136,10 +139,44 @@ class Clustered(Scheme[Groups]):
         candidate_number(self.d, self.m, federation, self.name)
         return cohort_size(self.m, federation, self.name)
 
-    def lists(self, taken: Ints, here: Ints, groups: Groups, take: Take) -> list[Ints]:
-        """List z candidates for each of the groups ``taken``, nobody twice, at least m in all."""
+    def lists(self, taken: Ints, here: Ints, groups: Groups, take: Take, **how: Any) -> list[Ints]:
+        """List z candidates for each of the groups ``taken``, at least m in all."""
         z = math.ceil((self.d or 2 * self.m) / max(1, len(taken)))
-        return candidate_lists(taken, groups.labels, here, z, self.m, take)
+        return candidate_lists(taken, groups.labels, here, z, self.m, take, **how)
+
+
+@dataclass(frozen=True)
+class LossStrategy(Clustered):
+    """What the five have in common that compare losses.
+
+    ``version="printed"`` follows Algorithms 6 to 10 to the letter. A client that fills a short
+    list stays available to the next list, so it can win several lists; it then trains once, with
+    the weight of all of them. data-loss draws candidates uniformly in a group, for which the
+    algorithms print no law, and fillers by size. best-loss-x is data-loss in every round
+    (Algorithm 10).
+    """
+
+    loss: Annotated[str, OneOf(("mean", "sum"))] = "mean"
+    version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
+
+    claims: ClassVar[frozenset[Claim]] = depending(
+        frozenset({Claim.SUMS_TO_ONE, Claim.EXACTLY_M}),
+        lambda scheme: frozenset(
+            {Claim.SUMS_TO_ONE} if scheme.printed else {Claim.SUMS_TO_ONE, Claim.EXACTLY_M}
+        ),
+    )
+
+    @property
+    def printed(self) -> bool:
+        """Whether the algorithms are followed to the letter."""
+        return self.version == "printed"
+
+    def asked(self, clients: Ints, federation: Federation, negative: bool) -> Conversation[Floats]:
+        """(n,) the losses of some clients, NaN for the others."""
+        answers = yield Ask(LOSS, clients)
+        losses = np.full(len(federation), np.nan)
+        losses[clients] = comparable(answers, self.name, negative)
+        return losses if self.loss == "mean" else losses * federation.importance
 
     def worst_of_each(
         self, lists: list[Ints], losses: Floats, federation: Federation, rng: Any
@@ -152,7 +189,7 @@ class Clustered(Scheme[Groups]):
         firsts = [one[top(rng, losses[one], 1)] for one in lists]
         chosen = np.concatenate(firsts)
         if len(chosen) < wanted:
-            others = without(np.sort(np.concatenate(lists)), chosen)
+            others = without(np.unique(np.concatenate(lists)), chosen)
             more = others[top(rng, losses[others], wanted - len(chosen))]
             chosen = np.concatenate([chosen, more])
         if len(chosen) < wanted:
@@ -160,27 +197,29 @@ class Clustered(Scheme[Groups]):
             chosen = np.concatenate([chosen, rest[distinct(rng, len(rest), wanted - len(chosen))]])
         candidates, listed = np.concatenate(lists), np.zeros(len(losses), dtype=np.int64)
         listed[candidates] = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
-        return Cohort.equal(chosen).backed_by(candidates, losses[candidates], listed)
+        _, first = np.unique(candidates, return_index=True)
+        candidates = candidates[np.sort(first)]
+        who, draws = np.unique(chosen, return_counts=True)
+        cohort = Cohort.of(who, draws / len(chosen), draws)
+        return cohort.backed_by(candidates, losses[candidates], listed)
 
     def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
-        """Groups by mean size, candidates with probability p; only these tell their loss."""
+        """Groups by mean size, candidates by size; only these tell their loss."""
         here, shares = federation.present, federation.shares.weights
         self.wanted(federation)  # before anybody is asked
         mean_size = group_mean_weights(shares, state.labels, here)
         taken = draw_groups(rng, state.labels, here, mean_size, self.m)
-        lists = self.lists(taken, here, state, by_weight(rng, shares))
-        asked = np.sort(np.concatenate(lists))
-        answers = yield Ask(LOSS, asked)
-        losses = np.full(len(federation), np.nan)
-        losses[asked] = comparable(answers, self.name, negative=True)
+        by_size = by_weight(rng, shares)
+        inside = by_weight(rng, np.ones_like(shares)) if self.printed else by_size
+        lists = self.lists(taken, here, state, inside, fill=by_size, once=not self.printed)
+        candidates = np.unique(np.concatenate(lists))
+        losses = yield from self.asked(candidates, federation, negative=True)
         return self.worst_of_each(lists, losses, federation, rng)
 
     def all_losses(self, federation: Federation, negative: bool) -> Conversation[Floats]:
         """(n,) the losses of everybody who is there, NaN for the others."""
         self.wanted(federation)  # before anybody is asked
-        losses = np.full(len(federation), np.nan)
-        answers = yield Ask(LOSS, federation.present)
-        losses[federation.present] = comparable(answers, self.name, negative)
+        losses = yield from self.asked(federation.present, federation, negative)
         return losses
 
     def average_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
@@ -189,7 +228,7 @@ class Clustered(Scheme[Groups]):
         here = np.flatnonzero(np.isfinite(losses))
         means = group_means(losses, state.labels, here)
         taken = draw_groups(rng, state.labels, here, means, self.m)
-        lists = self.lists(taken, here, state, by_weight(rng, losses))
+        lists = self.lists(taken, here, state, by_weight(rng, losses), once=not self.printed)
         return self.worst_of_each(lists, losses, federation, rng)
 
     def best_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
@@ -198,7 +237,7 @@ class Clustered(Scheme[Groups]):
         here = np.flatnonzero(np.isfinite(losses))
         means = group_means(losses, state.labels, here)
         taken = by_rank(rng, means)(np.unique(state.labels[here]), self.m)
-        lists = self.lists(taken, here, state, by_rank(rng, losses))
+        lists = self.lists(taken, here, state, by_rank(rng, losses), once=not self.printed)
         return self.worst_of_each(lists, losses, federation, rng)
 
 

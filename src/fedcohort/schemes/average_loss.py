@@ -7,14 +7,22 @@ from typing import Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext
 from fedcohort.schemes._groups import Groups
-from fedcohort.schemes._label_clusters import GIUNTA, Clustered
+from fedcohort.schemes._label_clusters import GIUNTA, LossStrategy
 
 
 @dataclass(frozen=True)
-class AverageLoss(Clustered):
+class AverageLoss(LossStrategy):
     """Groups by mean loss, candidates by loss, both at random; the worst of each list trains.
 
-    Parameters as for `static-uniform`. Every client is asked for its loss in every round.
+    Parameters as for `static-uniform`, and
+
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 7 to the letter: a client outside can fill several lists and
+        win all of them.
+
+    Every client is asked for its loss in every round.
 
     >>> from fedcohort import scheme
     >>> scheme("average-loss", m=3, d=6).paper.where

@@ -7,15 +7,19 @@ from typing import Annotated, Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext, Whole
 from fedcohort.schemes._groups import Groups
-from fedcohort.schemes._label_clusters import GIUNTA, Clustered
+from fedcohort.schemes._label_clusters import GIUNTA, LossStrategy
 
 
 @dataclass(frozen=True)
-class AverageLossX(Clustered):
+class AverageLossX(LossStrategy):
     """`average-loss` for the first x rounds, then `data-loss`, which asks far less.
 
     Parameters as for `static-uniform`, and
 
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 9 to the letter, as for `average-loss` and `data-loss`.
     x
         How many rounds; 25 in the thesis.
 

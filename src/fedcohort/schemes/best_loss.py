@@ -7,16 +7,24 @@ from typing import Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext
 from fedcohort.schemes._groups import Groups
-from fedcohort.schemes._label_clusters import GIUNTA, Clustered
+from fedcohort.schemes._label_clusters import GIUNTA, LossStrategy
 
 
 @dataclass(frozen=True)
-class BestLoss(Clustered):
+class BestLoss(LossStrategy):
     """The groups with the highest mean loss; the worst client of each list trains.
 
-    Parameters as for `static-uniform`. Every client is asked for its loss in every round. The
-    best of the z best is the best of all, so d matters through the fill rule alone: a group of
-    fewer than z clients competes with the worst clients outside.
+    Parameters as for `static-uniform`, and
+
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 8 to the letter: a client outside can fill several lists and
+        win all of them.
+
+    Every client is asked for its loss in every round. The best of the z best is the best of all,
+    so d matters through the fill rule alone: a group of fewer than z clients competes with the
+    worst clients outside.
 
     >>> import numpy as np
     >>> from fedcohort import Federation, Selector, scheme

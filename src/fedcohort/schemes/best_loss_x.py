@@ -7,15 +7,20 @@ from typing import Annotated, Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext, Whole
 from fedcohort.schemes._groups import Groups
-from fedcohort.schemes._label_clusters import GIUNTA, Clustered
+from fedcohort.schemes._label_clusters import GIUNTA, LossStrategy
 
 
 @dataclass(frozen=True)
-class BestLossX(Clustered):
+class BestLossX(LossStrategy):
     """`best-loss` for the first x rounds, then `data-loss`, which asks far less.
 
-    Parameters as for `average-loss-x`. Where we differ: Algorithm 10 is misprinted, with
-    data-loss in both branches; the prose, and Table 4.2, say best-loss first.
+    Parameters as for `average-loss-x`, and
+
+    version
+        ``"printed"`` is Algorithm 10 to the letter, which is `data-loss` in every round.
+
+    Where we differ: Algorithm 10 is misprinted, with data-loss in both branches; the prose, and
+    Table 4.2, say best-loss first.
 
     >>> from fedcohort import scheme
     >>> scheme("best-loss-x", m=3, d=6, x=10).x
@@ -32,5 +37,5 @@ class BestLossX(Clustered):
     def select(
         self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
-        begins = context.round < self.x
+        begins = context.round < self.x and not self.printed
         return (self.best_loss if begins else self.data_loss)(state, federation, rng)

@@ -7,14 +7,22 @@ from typing import Any, ClassVar
 
 from fedcohort.core import Citation, Cohort, Conversation, Federation, RoundContext
 from fedcohort.schemes._groups import Groups
-from fedcohort.schemes._label_clusters import GIUNTA, Clustered
+from fedcohort.schemes._label_clusters import GIUNTA, LossStrategy
 
 
 @dataclass(frozen=True)
-class DataLoss(Clustered):
+class DataLoss(LossStrategy):
     """Groups by mean size, candidates by size; the worst of each list trains.
 
-    Parameters as for `static-uniform`. Only the candidates are asked for their loss: about d.
+    Parameters as for `static-uniform`, and
+
+    loss
+        ``"mean"``: clients are compared by the mean loss of their samples; ``"sum"``: by the sum.
+    version
+        ``"printed"`` is Algorithm 6 to the letter: candidates are drawn uniformly in a group, and
+        a client outside can fill several lists and win all of them.
+
+    Only the candidates are asked for their loss: about d.
 
     >>> import numpy as np
     >>> from fedcohort import Federation, Selector, scheme

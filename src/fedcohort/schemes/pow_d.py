@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from fedcohort.core import (
     LOSS,
@@ -12,6 +12,7 @@ from fedcohort.core import (
     Conversation,
     Federation,
     NoState,
+    OneOf,
     RoundContext,
     Signal,
 )
@@ -39,6 +40,9 @@ class PowD(PowerOfChoice[NoState]):
         published implementations, which ask clients of one sample as often as any other.
     negative
         Whether a loss may be below 0; if not, such a report is rejected.
+    loss
+        ``"mean"``: clients are compared by the mean loss of their samples; ``"sum"``: by the sum,
+        which favors large clients, as in early copies of FedLab 1.3.0.
 
     Where we differ: ties are broken at random, as the paper says (its code takes whoever was
     drawn first). A loss that is missing (None) counts as the median of the others; a candidate
@@ -52,6 +56,8 @@ class PowD(PowerOfChoice[NoState]):
     array([1, 3])
     """
 
+    loss: Annotated[str, OneOf(("mean", "sum"))] = "mean"
+
     name: ClassVar[str] = "pow-d"
     asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
 
@@ -59,5 +65,8 @@ class PowD(PowerOfChoice[NoState]):
         self, state: NoState, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         candidates = self.drawn(federation, rng)
-        losses = yield Ask(LOSS, candidates)
-        return self.best(candidates, comparable(losses, self.name, self.negative), rng)
+        answers = yield Ask(LOSS, candidates)
+        losses = comparable(answers, self.name, self.negative)
+        if self.loss == "sum":
+            losses = losses * federation.importance[candidates]
+        return self.best(candidates, losses, rng)
