@@ -131,6 +131,17 @@ def test_equation_7_needs_its_second_sum():
     assert gain_of_strata(alike, [0, 0, 1, 1], 2) < 0  # strata can hurt
 
 
+def test_equation_9_is_right_for_one_stratum_and_one_draw():
+    """In Fractions, of the mean of the cluster: N = N_h, m = 1, with replacement."""
+    x, n = np.array([F(v) for v in (3, -1, 4, 1)]), 4
+    lengths = [abs(v) for v in x]
+    gain = hansen_hurwitz_variance(x, [0] * n, [1], [1] * n) - hansen_hurwitz_variance(
+        x, [0] * n, [1], lengths
+    )
+    total = sum(lengths)
+    assert gain == total**2 / n * sum((v / total - F(1, n)) ** 2 for v in lengths) > 0
+
+
 def populations(number=250, n=10, strata=2):
     for seed in range(number):
         rng = np.random.default_rng(seed)
