@@ -358,7 +358,7 @@ def test_newsgroups_of_a_list_and_of_folders(tmp_path):
     (tmp_path / "mini_newsgroups.json").write_text(json.dumps(posts()))
     found = load("newsgroups:words=5", tmp_path)
     assert (len(found.y_train), len(found.y_test), found.classes) == (16, 4, 2)
-    assert found.groups_test.tolist() == ["0", "1", "0", "1"]  # the 5th and the 10th of each group
+    assert found.groups_test.tolist() == [0, 1, 0, 1]  # the 5th and the 10th of each group
     for post in posts():
         place = tmp_path / "f" / "mini_newsgroups" / post["group"] / f"{post['id']}"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -425,7 +425,8 @@ def test_tcga_leaves_out_whose_fate_is_unknown(tmp_path):
     found = load("tcga-brca:days=50", tmp_path)
     assert found.y_train.tolist() == [1, 0, 0]  # died, died later, (censored), alive
     assert found.y_test.tolist() == [1, 0]
-    assert found.groups_train.tolist() == ["South", "West", "West"]
+    assert found.groups_train.tolist() == [0, 1, 1]
+    assert found.group_names == ("South", "West")
     with pytest.raises(BadParameter, match="'days' parameter of tcga-brca"):
         load("tcga-brca:days=9999", tmp_path)
     np.savez(path, **{**arrays, "time": arrays["time"] * np.nan})

@@ -36,7 +36,8 @@ def test_arrays_are_found_by_name(mine):
     named = data.load(f"{mine}:labels=grade,groups=site")
     assert named.classes == 3
     assert named.natural
-    assert sorted(named.groups_test.tolist()) == ["a"] * 4 + ["b"] * 4
+    assert sorted(named.groups_test.tolist()) == [0] * 4 + [1] * 4
+    assert named.group_names == ("a", "b")
     assert Problem(str(mine), data_options={"groups": "site"}).task().sizes.tolist() == [16, 16]
     assert data.load("mine.npz", mine.parent).name == "mine"
     assert data.where(str(mine)) == mine
@@ -110,7 +111,7 @@ def test_no_array_with_a_reserved_name_is_ignored(tmp_path, arrays, says):
 def test_an_array_that_is_named_is_chosen_from_several(tmp_path):
     np.savez(tmp_path / "a.npz", x=X[:, :1], data=X, y=Y, target=Y + 1, groups=Y, site=SITE)
     found = data.load(f"{tmp_path / 'a.npz'}:samples=data,labels=target,groups=site")
-    assert (found.features, found.classes, set(found.groups_train)) == (3, 3, {"a", "b"})
+    assert (found.features, found.classes, found.group_names) == (3, 3, ("a", "b"))
     np.savez(tmp_path / "a.npz", kind_train=X, y_train=Y, kind_test=X[:4], y_test=Y[:4])
     assert len(data.load(f"{tmp_path / 'a.npz'}:samples=kind").y_test) == 4
     with pytest.raises(BadInput, match=r"must have samples called 'x' or 'x_train'.*samples="):

@@ -43,7 +43,8 @@ def test_a_collection_by_hand(tmp_path: Path, packed: bool) -> None:
     assert found.classes == 2
     assert found.y_train.tolist() == [1, 0, 1]  # crude, gold
     assert found.groups_train is not None
-    assert found.groups_train.tolist() == ["x", "y", ""]
+    assert found.groups_train.tolist() == [0, 1, -1]
+    assert found.group_names == ("x", "y")
     gold, oil = (1 + math.log(3)) * math.log(3), (1 + math.log(3)) * math.log(3)
     assert found.x_train[0].tolist() == [1, 0, 0, 0]
     assert gold == oil

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ class Dataset:
     groups_train, groups_test
         (N,) natural ids such as the writer of each image, or None where unknown; a negative
         number or an empty text is nobody. See `fedcohort.data.partition.natural`.
+    group_names
+        Names of the groups, if these are positions in it; see `coded_groups`.
     scaled
         Whether features lie in [0, 1], as feature histograms expect; that bytes were not divided
         by 255 is then seen here.
@@ -66,6 +69,7 @@ class Dataset:
     unit: float = 1.0
     vocabulary: int | None = None
     natural: bool | None = None
+    group_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -133,6 +137,43 @@ class Dataset:
 def somebody(ids: Array) -> Bools:
     """Which natural ids are anybody's: no negative number, no empty text."""
     return np.asarray(ids >= 0 if ids.dtype.kind in "iu" else np.char.str_len(ids) > 0)
+
+
+def coded(parts: Mapping[str, Iterable[object]]) -> tuple[dict[str, Ints], tuple[str, ...]]:
+    """Texts as positions in the sorted tuple of the different ones, which is returned as well.
+
+    An array of texts would take the space of the longest one for every sample.
+
+    >>> coded({"train": ["b", "a", "b"], "test": np.array([b"a"])})
+    ({'train': array([1, 0, 1]), 'test': array([0])}, ('a', 'b'))
+    """
+    first: dict[str, int] = {}
+    seen = {
+        part: np.fromiter((first.setdefault(_text(v), len(first)) for v in values), np.int64)
+        for part, values in parts.items()
+    }
+    names = tuple(sorted(first))
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[[first[name] for name in names]] = np.arange(len(names))
+    return {part: rank[numbers] for part, numbers in seen.items()}, names
+
+
+def coded_groups(
+    parts: Mapping[str, Iterable[object]],
+) -> tuple[dict[str, Ints], tuple[str, ...]]:
+    """Natural ids that are texts as `coded`, but for the empty text: -1, nobody.
+
+    >>> coded_groups({"train": ["b", "", "a"]})
+    ({'train': array([ 1, -1,  0])}, ('a', 'b'))
+    """
+    codes, names = coded(parts)
+    if "" in names:  # it is the first
+        return {part: numbers - 1 for part, numbers in codes.items()}, names[1:]
+    return codes, names
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def read_only(array: Array) -> Array:

@@ -28,6 +28,8 @@ Shape: TypeAlias = tuple[int, ...]
 HEADER = 64 * 1024
 """Bytes allowed for the header of an npy array or an ARFF file."""
 
+_PART = 1 << 20  # bytes
+
 IDX_TYPES: dict[int, np.dtype[Any]] = {8: np.dtype(np.uint8), 12: np.dtype(">i4")}
 """The two of the six IDX element types that the MNIST family uses."""
 
@@ -36,7 +38,11 @@ def read_bytes(path: Path, limit: int) -> bytes:
     """Bytes of a file, unpacked if its name ends in ``.gz``, and never more than ``limit``."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as handle:
-            content = handle.read(limit + 1)
+            # By parts: to read up to a limit at once takes memory for all of it.
+            held = io.BytesIO()
+            while held.tell() <= limit and (part := handle.read(_PART)):
+                held.write(part)
+            content = held.getvalue()
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"'{path}' cannot be read ({_short(error)}): delete it.") from error
     if len(content) > limit:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
-from fedcohort.data.dataset import Dataset
+from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Source, packed_or_not
 
@@ -60,11 +60,10 @@ def of_stories(
     else:
         x = {part: tokens(some, vocabulary, length) for part, some in read.items()}
     y = {part: _labels(some, topics) for part, some in parts.items()}
-    places: dict[str, Array] = {
-        part: np.array([str(story.get("place", "")) for story in some])
-        for part, some in parts.items()
-    }
-    known = any(map(len, places["train"]))
+    places, names = coded_groups(
+        {part: (story.get("place", "") for story in some) for part, some in parts.items()}
+    )
+    known = bool((places["train"] >= 0).any())
     return Dataset(
         name,
         x["train"],
@@ -76,6 +75,7 @@ def of_stories(
         scaled=length is None,
         groups_test=places["test"] if known else None,
         vocabulary=None if length is None else 2 + len(vocabulary),
+        group_names=names if known else None,
     )
 
 

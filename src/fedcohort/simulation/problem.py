@@ -48,6 +48,7 @@ class Loaded:
                 rng=stream(seed, "partition"),
                 groups=self.dataset.groups_train,
                 groups_test=self.dataset.groups_test,
+                group_names=self.dataset.group_names,
             )
         except BadParameter as error:
             if self.told:

@@ -194,6 +194,15 @@ def test_natural_draws_clients_at_random_and_says_what_does_not_fit():
         natural(groups, groups_test=np.array(["a"]))
 
 
+def test_natural_ids_may_be_positions_in_names():
+    found = natural(np.array([2, -1, 0, 2]), group_names=("a", "b", "c"))
+    assert found.names == ("a", "c")
+    assert held(found) == [0, 2, 3]
+    for groups in (np.array([3]), np.array(["a"])):
+        with pytest.raises(BadInput, match="positions in 'group_names'"):
+            natural(groups, group_names=("a", "b", "c"))
+
+
 @pytest.mark.parametrize(
     "groups", [None, np.array([]), np.array([0.5, np.nan]), np.array([[1]]), np.array([None])]
 )

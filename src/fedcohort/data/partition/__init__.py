@@ -7,7 +7,7 @@ the entry point group ``fedcohort.partitions``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 PARTITIONS: Kind[Prepared] = Kind(
-    "partition", __name__, given=("y", "rng", "groups", "groups_test")
+    "partition", __name__, given=("y", "rng", "groups", "groups_test", "group_names")
 )
 """Every partition function by its name, with hyphens."""
 
@@ -78,16 +78,19 @@ def make(
     *,
     groups: Array | None = None,
     groups_test: Array | None = None,
+    group_names: Sequence[str] | None = None,
     **settings: Any,
 ) -> Partition:
     """One call for all partitions, in terms a command line has.
 
-    ``groups`` and ``groups_test`` are the natural ids of the data set.
+    ``groups`` and ``groups_test`` are the natural ids of the data set, or positions in its
+    ``group_names``.
 
     >>> y = np.repeat([0, 1], 10)
     >>> make("dirichlet-per-client:n=4", y, np.random.default_rng(0), alpha=0.1).sizes
     array([5, 5, 5, 5])
     """
-    given = {"y": y, "rng": rng, "groups": groups, "groups_test": groups_test}
+    of_data = {"groups": groups, "groups_test": groups_test, "group_names": group_names}
+    given = {"y": y, "rng": rng, **of_data}
     divided: Partition = PARTITIONS.build(name, **settings)(**given)
     return divided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -19,6 +20,7 @@ def natural(
     groups_test: Array | None = None,
     n: Annotated[int | None, Maybe(Whole(1))] = None,
     min_size: Annotated[int, Whole(1)] = 1,
+    group_names: Sequence[str] | None = None,
 ) -> Partition:
     """One client per distinct id (a writer, a user, a hospital), in sorted order of the ids.
 
@@ -36,6 +38,8 @@ def natural(
         So many of the clients, drawn at random; by default all.
     min_size
         Clients with fewer training samples are left out.
+    group_names
+        Names of the clients, if the ids are positions in it.
 
     Examples
     --------
@@ -61,6 +65,13 @@ def natural(
         check_rng(rng, "natural")
         kept = np.sort(rng.permutation(kept)[:n])  # type: ignore[union-attr]
     clients, called = _held(which, len(names), kept), tuple(names[kept].tolist())
+    if group_names is not None:
+        if ids.dtype.kind not in "iu" or int(ids.max()) >= len(group_names):
+            raise BadInput(
+                "The 'groups' of natural must be positions in 'group_names' where it is given, "
+                f"below {len(group_names)}."
+            )
+        called = tuple(group_names[k] for k in called)
     if groups_test is None:
         return Partition(clients, names=called)
     theirs = _checked(groups_test)

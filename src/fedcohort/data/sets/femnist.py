@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array
-from fedcohort.data.dataset import Dataset
+from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import Like, read_arrays
 from fedcohort.data.leaf import Users, leaf_sources
 from fedcohort.data.places import Request, Source, first
@@ -25,7 +25,7 @@ class Images(NamedTuple):
 
     x: Array
     y: Array
-    writers: Array
+    writers: Sequence[str]
 
 
 def femnist(request: Request) -> Dataset:
@@ -40,6 +40,7 @@ def femnist(request: Request) -> Dataset:
     for part in (train, test):
         if part.y.min() < 0 or part.y.max() >= CLASSES:
             raise BadInput(f"The labels of FEMNIST must be in 0..{CLASSES - 1}; they are not.")
+    writers, names = coded_groups({"train": train.writers, "test": test.writers})
     return Dataset(
         "femnist",
         train.x,
@@ -47,10 +48,11 @@ def femnist(request: Request) -> Dataset:
         test.x,
         test.y,
         CLASSES,
-        train.writers,
+        writers["train"],
         scaled=False,
-        groups_test=test.writers,
+        groups_test=writers["test"],
         unit=255.0,
+        group_names=names,
     )
 
 
@@ -67,14 +69,14 @@ def _from_npz(path: Path) -> tuple[Images, Images]:
         wanted[f"x_{part}"] = Like("bytes (N, 28, 28)", "u", rank=3)
         wanted |= {f"{key}_{part}": Like("integers (N,)", "iu", rank=1) for key in ("y", "writer")}
     arrays = read_arrays(path, wanted)
-    parts = []
+    names, parts = arrays["writers"].tolist(), []
     for part in ("train", "test"):
         x, y, writer = (arrays[f"{key}_{part}"] for key in ("x", "y", "writer"))
         if x.shape != (len(y), SIDE, SIDE) or x.dtype != np.uint8 or len(writer) != len(y):
             raise BadInput(f"'{path}' must have an image, a label and a writer for each sample.")
-        if len(writer) and writer.max() >= len(arrays["writers"]):
+        if len(writer) and not 0 <= writer.min() <= writer.max() < len(names):
             raise BadInput(f"'{path}' must name every writer in 'writers'; it does not.")
-        parts.append(Images(x, y.astype(np.int64), arrays["writers"][writer.astype(np.int64)]))
+        parts.append(Images(x, y.astype(np.int64), [names[w] for w in writer.tolist()]))
     return parts[0], parts[1]
 
 
@@ -88,8 +90,8 @@ def _stacked(users: Users, place: Path) -> Images:
     for pixels, labels in users.values():
         x.append(_bytes(pixels, place))
         y.append(_whole(labels, place))
-    counts = [len(labels) for labels in y]
-    return Images(np.concatenate(x), np.concatenate(y), np.repeat(np.array(list(users)), counts))
+    writers = [user for user, (_, labels) in users.items() for _ in labels]
+    return Images(np.concatenate(x), np.concatenate(y), writers)
 
 
 def _bytes(pixels: list[Any], place: Path) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.types import Array, Ints
-from fedcohort.data.dataset import Dataset
+from fedcohort.data.dataset import Dataset, coded, coded_groups
 from fedcohort.data.files import Like, array_names, read_arrays
 from fedcohort.data.places import Found, Request
 from fedcohort.data.tables import with_test_set
@@ -82,6 +82,7 @@ def file(
                     f" shape {array.shape}."
                 )
     numbered, classes = _numbered(y, place)
+    ids, names_of = _ids(ids, place)
     if not many:
         x, numbered, ids = with_test_set(x[""], numbered[""], ids.get(""))
     return Dataset(
@@ -91,10 +92,11 @@ def file(
         x["_test"],
         numbered["_test"],
         classes,
-        _ids(ids.get("_train"), place),
+        ids.get("_train"),
         scaled=False,
-        groups_test=_ids(ids.get("_test"), place),
+        groups_test=ids.get("_test"),
         unit=_unit(x["_train"], unit, place),
+        group_names=names_of,
     )
 
 
@@ -201,8 +203,8 @@ def _numbered(y: Mapping[str, Array], place: Path) -> tuple[dict[str, Ints], int
     """Labels as 0, 1, ...: whole numbers as they are, texts in their order."""
     kinds = {array.dtype.kind for array in y.values()}
     if kinds <= set("US"):
-        names = np.unique(np.concatenate(list(y.values())))
-        return {part: np.searchsorted(names, array) for part, array in y.items()}, len(names)
+        numbers, names = coded(y)
+        return numbers, len(names)
     whole = all(kind in "iufb" for kind in kinds) and all(
         len(array) and (array == np.rint(array)).all() and array.min() >= 0 for array in y.values()
     )
@@ -212,12 +214,18 @@ def _numbered(y: Mapping[str, Array], place: Path) -> tuple[dict[str, Ints], int
     return numbers, max(2, 1 + max(int(array.max()) for array in numbers.values()))
 
 
-def _ids(groups: Array | None, place: Path) -> Array | None:
-    if groups is not None and groups.dtype.kind not in "iuUS":
-        raise BadInput(
-            f"The groups of '{place}' must be whole numbers or texts; got {groups.dtype}."
-        )
-    return None if groups is None else np.asarray(groups)
+def _ids(
+    groups: Mapping[str, Array], place: Path
+) -> tuple[dict[str, Array], tuple[str, ...] | None]:
+    """Groups as numbers, with their names if they are texts."""
+    kinds = {array.dtype.kind for array in groups.values()}
+    if not (kinds <= set("iu") or kinds <= set("US")):
+        got = " and ".join(sorted({str(array.dtype) for array in groups.values()}))
+        raise BadInput(f"The groups of '{place}' must be whole numbers or texts; got {got}.")
+    if kinds <= set("iu"):
+        return {part: np.asarray(array) for part, array in groups.items()}, None
+    ids, names = coded_groups(groups)
+    return dict(ids), names
 
 
 def _unit(x: Array, told: float | None, place: Path) -> float:

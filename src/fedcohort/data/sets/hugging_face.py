@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, DataNotFound
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.types import Array, Ints
-from fedcohort.data.dataset import Dataset
+from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.parquet import image, read_columns
 from fedcohort.data.places import Found, Request, search_folders
 from fedcohort.data.tables import with_test_set
@@ -49,9 +49,10 @@ def hugging_face(
     parts = {part: read_columns(files, columns, place) for part, files in _parts(place).items()}
     arrays = {part: _samples(told[x], place) for part, told in parts.items()}
     y = _labels({part: told[labels] for part, told in parts.items()}, place)
-    ids: dict[str, Array] = {}
+    ids: dict[str, Ints] = {}
+    names = None
     if groups is not None:
-        ids = {part: np.array([str(v) for v in told[groups]]) for part, told in parts.items()}
+        ids, names = coded_groups({part: told[groups] for part, told in parts.items()})
     if len(arrays) == 1:
         arrays, y, ids = with_test_set(arrays["_train"], y["_train"], ids.get("_train"))
     pictures = isinstance(next(iter(parts.values()))[x][0], dict)
@@ -66,6 +67,7 @@ def hugging_face(
         scaled=False,
         groups_test=ids.get("_test"),
         unit=(255.0 if pictures else 1.0) if unit is None else unit,
+        group_names=names,
     )
 
 

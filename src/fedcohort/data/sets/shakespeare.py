@@ -121,11 +121,10 @@ def _windows(roles: Mapping[str, str], length: int, step: int) -> tuple[Part, Pa
     for role, text in kept.items():
         cut = int(TRAIN_SHARE * len(text))
         train[role], test[role] = text[:cut], text[cut - length :]
-    names = np.array(list(kept))
-    return _views(train, names, length, step), _views(test, names, length, step)
+    return _views(train, length, step), _views(test, length, step)
 
 
-def _views(texts: Mapping[str, Array], names: Array, length: int, step: int) -> Part:
+def _views(texts: Mapping[str, Array], length: int, step: int) -> Part:
     whole = np.concatenate(list(texts.values()))
     x = sliding_window_view(whole, length)[:-1:step]
     y = whole[length::step]

@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array
-from fedcohort.data.dataset import Dataset
+from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import Like, read_arrays
 from fedcohort.data.places import Request, Source, first
 from fedcohort.data.tables import standardised
@@ -39,7 +39,9 @@ def tcga_brca(request: Request, days: Annotated[int, Whole(1)] = 1095) -> Datase
             raise BadParameter("days", "tcga-brca", must, days)
     x = standardised(told["x"].astype(np.float64), known & train)
     y = died.astype(np.int64)
-    region = told["region_names"][told["region"].astype(np.int64)]
+    names = told["region_names"].tolist()
+    regions, names = coded_groups({"": [names[k] for k in told["region"].tolist()]})
+    region = regions[""]
     train, test = known & train, known & ~train
     return Dataset(
         "tcga-brca",
@@ -51,6 +53,7 @@ def tcga_brca(request: Request, days: Annotated[int, Whole(1)] = 1095) -> Datase
         region[train],
         scaled=False,
         groups_test=region[test],
+        group_names=names,
     )
 
 

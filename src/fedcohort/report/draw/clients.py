@@ -195,7 +195,8 @@ def federation(comparison: Comparison) -> Drawing:
         what, says = "samples", "How many samples each client holds."
         if not y.any():  # nobody was asked
             y, what, says = trace.importance, "importance", IMPORTANCE
-        x = np.array([name_of(str(name)) for name in trace.ids] or table["client"])
+        named = np.array([name_of(str(name)) for name in trace.ids], dtype=object)
+        x = named if trace.ids else table["client"].to_numpy()
         bars = {"type": "bar", "x": x, "y": y, "meta": meta("bar"),
                 "hovertemplate": "Client %{x}: %{y} " + what + "<extra></extra>"}  # fmt: skip
         layout = {

@@ -1,0 +1,155 @@
+"""Small files that stand for gigabytes: each is read with little memory, or refused in a sentence.
+
+Everything runs under a limit on memory, so that a defect fails a test and not the machine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.memory import bounded
+
+pytest.importorskip("resource")
+
+LONG = "x" * 100_000
+ROWS = 20_000
+"""As text of one width, so many rows with one long name are 8 GB."""
+
+LOAD = """
+import os, sys
+os.environ["FEDCOHORT_DATA"] = sys.argv[2]
+from fedcohort import Problem
+from fedcohort.core.errors import FedcohortError
+try:
+    task = Problem(sys.argv[1], "natural").task()
+    print(sorted((len(name), int(size)) for name, size in zip(task.ids, task.sizes)))
+except FedcohortError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def loaded(name: str, root: Path | str = "") -> str:
+    """What one line says of a data set that is loaded and divided with little memory."""
+    done = bounded(LOAD, name, root)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("\n") == 1
+    return done.stdout.strip()
+
+
+def test_a_long_name_in_a_table_of_hugging_face_is_kept_once(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for part in ("train", "test"):
+        table = {"x": [[0.0]] * ROWS, "y": [0, 1] * (ROWS // 2), "who": [LONG] + ["b"] * (ROWS - 1)}
+        pq.write_table(pa.table(table), tmp_path / f"{part}.parquet")
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 100_000
+    said = loaded(f"hugging-face:path={tmp_path},x=x,labels=y,groups=who")
+    assert said == f"[(1, {ROWS - 1}), (100000, 1)]"
+
+
+def test_a_long_name_in_every_row_of_a_table_is_kept_once(tmp_path):
+    """500 rows at a time, since the test itself shall not take gigabytes either."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    part = pa.table({"x": [[0.0]] * 500, "y": [0, 1] * 250, "who": [LONG] * 500})
+    for name in ("train", "test"):
+        with pq.ParquetWriter(tmp_path / f"{name}.parquet", part.schema) as file:
+            for _ in range(10):
+                file.write_table(part)
+    said = loaded(f"hugging-face:path={tmp_path},x=x,labels=y,groups=who")
+    assert said == "[(100000, 5000)]"
+
+
+def test_a_long_name_of_a_writer_is_kept_once(tmp_path):
+    writer = np.zeros(ROWS, np.int64)
+    writer[0] = 1
+    images = np.zeros((ROWS, 28, 28), np.uint8)
+    arrays = {f"{key}_{part}": value
+        for part in ("train", "test")
+        for key, value in (("x", images), ("y", writer), ("writer", writer))}  # fmt: skip
+    np.savez_compressed(
+        tmp_path / "femnist_leaf_subset.npz", **arrays, writers=np.array(["b", LONG])
+    )
+    assert loaded("femnist", tmp_path) == f"[(1, {ROWS - 1}), (100000, 1)]"
+
+
+def test_a_long_name_of_a_user_of_leaf_is_kept_once(tmp_path):
+    pixels = [0] * 784
+    users = {LONG: {"x": [pixels], "y": [0]}, "b": {"x": [pixels] * 3000, "y": [1] * 3000}}
+    for part in ("train", "test"):
+        place = tmp_path / "femnist" / "data" / part
+        place.mkdir(parents=True)
+        (place / "all.json").write_text(json.dumps({"users": [], "user_data": users}))
+    assert loaded("femnist", tmp_path) == "[(1, 3000), (100000, 1)]"
+
+
+def test_a_long_name_of_an_author_is_kept_once(tmp_path):
+    posts = [
+        {"group": f"g{i % 2}", "subject": f"w{chr(97 + i % 7) * 2}", "text": "", "author": author}
+        for i, author in enumerate([LONG] * 5 + ["b"] * ROWS)
+    ]
+    (tmp_path / "mini_newsgroups.json.gz").write_bytes(gzip.compress(json.dumps(posts).encode()))
+    said = loaded("newsgroups:words=5", tmp_path)
+    assert said == "[(1, 16000), (100000, 5)]"
+
+
+def test_a_long_name_of_a_region_is_kept_once(tmp_path):
+    region = np.zeros(ROWS, np.int64)
+    region[:2] = 1
+    half = np.arange(ROWS) % 2
+    np.savez_compressed(
+        tmp_path / "tcga_brca_6regions.npz",
+        x=np.random.default_rng(0).normal(size=(ROWS, 2)),
+        event=np.ones(ROWS, np.uint8),
+        time=np.where(np.arange(ROWS) % 4 < 2, 10.0, 9e9),
+        region=region,
+        is_train=half.astype(np.uint8),
+        region_names=np.array(["b", LONG]),
+    )
+    assert loaded("tcga-brca:days=50", tmp_path) == f"[(1, {ROWS // 2 - 1}), (100000, 1)]"
+
+
+def test_texts_of_one_width_in_a_file_of_ones_own_are_not_copied(tmp_path):
+    """400 MB as they stand; to sort them takes three times that."""
+    write_npz(
+        tmp_path / "a.npz",
+        x=(np.zeros((1000, 1)),),
+        y=(np.arange(1000) % 2,),
+        groups=(np.array([LONG]), np.full(1, "b", "<U100000"), 999),
+    )
+    assert loaded(str(tmp_path / "a.npz")) == "[(1, 800), (100000, 1)]"
+
+
+def write_npz(path: Path, **arrays: tuple) -> None:
+    """An npz of arrays, each as a first part, a part that follows it, and how often that does."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, (first, *more) in arrays.items():
+            again, times = more or (first[:0], 0)
+            shape = (len(first) + times * len(again), *first.shape[1:])
+            header = {"descr": first.dtype.str, "fortran_order": False, "shape": shape}
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array_header_2_0(file, header)
+                file.write(first.tobytes())
+                for _ in range(times):
+                    file.write(again.tobytes())
+
+
+def test_a_long_name_of_a_client_is_kept_once_in_a_picture():
+    """As for data: an array of texts of one width repeats the longest for every client."""
+    code = """
+import numpy as np
+from types import SimpleNamespace
+from fedcohort.report.draw.clients import federation
+n = 20_000
+trace = SimpleNamespace(
+    ids=("x" * 100_000, *map(str, range(1, n))), sizes=np.ones(n), clients=n,
+    label_histograms=np.zeros((n, 0)), importance=np.full(n, 1 / n),
+)
+print(len(federation(SimpleNamespace(traces=(trace,))).traces[0]["x"]))
+"""
+    done = bounded(code)
+    assert done.stdout == "20000\n", done.stderr[-2000:]
