@@ -38,19 +38,29 @@ def clustered_models(m: int) -> dict[str, str]:
 
 
 def stages(m: int, strata: int) -> dict[str, str]:
-    """The ablation: one part after the other.
+    """The ablation: one part after the other, as printed, then as corrected.
 
     With as many draws as clusters every cluster gives one, so that nothing can be re-allocated.
     """
+    of = f"m={m},strata={strata}"
+    parts = {
+        "importance": f"importance:m={m}",
+        "cluster": f"cluster:{of}",
+        "cluster, re-allocated": f"cluster-neyman:{of}",
+        "cluster, importance": f"cluster:{of},inside=importance",
+        "HCSFed": f"hcsfed:{of}",
+    }
     return {
         "random": f"uniform:m={m}",
         "SCAFFOLD": f"uniform:m={m}+scaffold",
-        "importance": f"importance:m={m}",
-        "cluster": f"cluster:m={m},strata={strata}",
-        "cluster, re-allocated": f"cluster-neyman:m={m},strata={strata}",
-        "cluster, importance": f"hcsfed:m={m},strata={strata},allocation=proportional",
-        "HCSFed": f"hcsfed:m={m},strata={strata}",
+        **{label: f"{word},version=printed" for label, word in parts.items()},
+        **{corrected(label): word for label, word in parts.items()},
     }
+
+
+def corrected(label: str) -> str:
+    """The label of an arm without the errors of the print."""
+    return f"{label}, corrected"
 
 
 def dirichlet(clients: int, each: int) -> str:

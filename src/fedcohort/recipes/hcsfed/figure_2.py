@@ -100,6 +100,7 @@ FIGURE_2 = Recipe(
             "not in the paper: signed sums keep positions",
             _gains("groups"),
             ours=True,
+            kind="sound",
         ),
     ),
     panels=(
@@ -112,5 +113,10 @@ FIGURE_2 = Recipe(
     notes=(
         "The paper's compression forgets positions; its centres are comparable only when sorted.",
         "Points are drawn on the two directions in which they differ most; digits are classes.",
+    ),
+    readings=(
+        "Clearness: the silhouette by angle here; by distance is possible.",
+        "Gradients: the updates of the first round here; those of any later round are possible.",
+        "Centres: sorted here; in any order is possible, where they are not comparable.",
     ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from fedcohort.recipes.hcsfed import PAPER
-from fedcohort.recipes.hcsfed._arms import NOTES, convex, dirichlet, stages
+from fedcohort.recipes.hcsfed._arms import NOTES, READINGS, convex, corrected, dirichlet, stages
 from fedcohort.reproduction import (
     Bars,
     Claim,
@@ -25,6 +26,60 @@ M, H = 10, 5
 UNSEEN = 1
 """The first division that was not looked at when settings were chosen."""
 CHOSEN = "alpha and the sizes of clients, of three settings tried with one seed (see the notes)"
+
+
+def _same(label: str) -> str:
+    return label
+
+
+def _claims(named: Callable[[str], str] = _same) -> tuple[Claim, ...]:
+    """Of the parts as printed, or as corrected."""
+    importance, cluster, both, ours = (
+        named(label) for label in ("importance", "cluster", "cluster, importance", "HCSFed")
+    )
+    reallocated = named("cluster, re-allocated")
+    return (
+        Claim(
+            "HCSFed ends at 91 %",
+            "91 % after 200 rounds, Section 5.4",
+            Close(LAST, ours, 0.91, 0.02),
+        ),
+        Claim(
+            "clusters make FedAvg 2.6 times as fast, importance 2.1 times",
+            "Section 5.4; Table 1 has 3.1 and 2.7",
+            Every(
+                Ratio(ROUNDS_TO, "random", cluster, 2.6, partly=1.0),
+                Ratio(ROUNDS_TO, "random", importance, 2.1, partly=1.0),
+            ),
+            erratum="text and table differ",
+            see="schemes/hcsfed.md#where-we-differ-from-the-paper",
+        ),
+        Claim(
+            "clusters gain more than importance",
+            "Section 5.4: more obvious",
+            difference(ROUNDS_TO, importance, cluster),
+        ),
+        Claim(
+            "re-allocation makes clusters faster",
+            "Figure 7b",
+            difference(ROUNDS_TO, cluster, reallocated),
+            erratum="(5) allocates by variances, which gains nothing; (8) needs deviations",
+            see="schemes/hcsfed.md#where-we-differ-from-the-paper",
+        ),
+        Claim(
+            "importance inside clusters makes them faster",
+            "Figure 7b",
+            difference(ROUNDS_TO, cluster, both),
+        ),
+        Claim(
+            "all together is fastest, faster than SCAFFOLD, too",
+            "Figure 7",
+            Every(
+                *(difference(ROUNDS_TO, other, ours) for other in (reallocated, both, "SCAFFOLD"))
+            ),
+        ),
+    )
+
 
 FIGURE_7 = Recipe(
     "hcsfed-fig7",
@@ -50,50 +105,13 @@ FIGURE_7 = Recipe(
     },
     claims=tuple(replace(claim, exploratory=CHOSEN) for claim in (
         Claim(
-            "HCSFed ends at 91 %",
-            "91 % after 200 rounds, Section 5.4",
-            Close(LAST, "HCSFed", 0.91, 0.02),
-        ),
-        Claim(
             "plain FedAvg ends at 81 %",
             "81 % after 200 rounds, Section 5.4",
             Close(LAST, "random", 0.81, 0.02),
         ),
-        Claim(
-            "clusters make FedAvg 2.6 times as fast, importance 2.1 times",
-            "Section 5.4; Table 1 has 3.1 and 2.7",
-            Every(
-                Ratio(ROUNDS_TO, "random", "cluster", 2.6, partly=1.0),
-                Ratio(ROUNDS_TO, "random", "importance", 2.1, partly=1.0),
-            ),
-            erratum="text and table differ",
-            see="schemes/hcsfed.md#where-we-differ-from-the-paper",
-        ),
-        Claim(
-            "clusters gain more than importance",
-            "Section 5.4: more obvious",
-            difference(ROUNDS_TO, "importance", "cluster"),
-        ),
-        Claim(
-            "re-allocation makes clusters faster",
-            "Figure 7b",
-            difference(ROUNDS_TO, "cluster", "cluster, re-allocated"),
-            erratum="(5) allocates by variances, which gains nothing; here by deviations, as (8)",
-            see="schemes/hcsfed.md#where-we-differ-from-the-paper",
-        ),
-        Claim(
-            "importance inside clusters makes them faster",
-            "Figure 7b",
-            difference(ROUNDS_TO, "cluster", "cluster, importance"),
-        ),
-        Claim(
-            "all together is fastest, faster than SCAFFOLD, too",
-            "Figure 7",
-            Every(
-                *(difference(ROUNDS_TO, other, "HCSFed")
-                  for other in ("cluster, re-allocated", "cluster, importance", "SCAFFOLD"))
-            ),
-        ),
+        *_claims(),
+        *(replace(claim, statement=f"corrected: {claim.statement}", kind="sound")
+          for claim in _claims(corrected)),
     )),
     panels=(
         Curves("accuracy", title="test accuracy"),
@@ -115,5 +133,10 @@ FIGURE_7 = Recipe(
         "after 30 rounds, where the paper's needs 96 for 80 %; with these (40 rounds) they differ, "
         "and it was at 73 %. Criteria are those of the print.",
         *NOTES,
+    ),
+    readings=(
+        "'importance' and 'cluster': the parts of HCSFed, equations (4) and (6), here; the "
+        "baselines of Table 1, Chen et al. and Fraboni et al., are possible.",
+        *READINGS,
     ),
 )  # fmt: skip
