@@ -2,8 +2,7 @@
 
 The pages are made of the recipes, which say what is claimed, of the results in docs/results, and
 of the records in docs/statements. A claim counts as not run if no result has its criterion, or if
-the result was made with other settings, or another version, than the recipe has now. An arm that
-was added since does not matter to claims about the others.
+the arms that it compares were run with other settings, or another version, than they have now.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ from typing import Any
 from statements import Changed, Statement
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.plain_values import changed_settings, settings_digest
+from fedcohort.core.plain_values import changed_settings
 from fedcohort.recipes import recipes
-from fedcohort.reproduction.findings import NOT, NOT_RUN, PARTLY, REPRODUCED, UNDECIDED
+from fedcohort.reproduction.findings import NOT, NOT_RUN, PARTLY, REPRODUCED, UNDECIDED, Judge
 from fedcohort.reproduction.judged import found_text, marked, times
 from fedcohort.reproduction.recipe import SCALES, Claim, Recipe, Scale
+from fedcohort.reproduction.results import Of
 from fedcohort.reproduction.tuned import told
 
 HERE = Path(__file__).parent
@@ -147,38 +147,15 @@ def kept(folder: Path) -> list[Facts]:
 
 
 def outdated(known: Mapping[str, Recipe], results: Iterable[Facts]) -> Iterator[str]:
-    """Yield one line per result that does not count, with the settings that differ."""
+    """Yield one line per result with other settings than now: its arms that differ do not count."""
     for facts in results:
         recipe, name = known.get(facts["recipe"]), f"{facts['recipe']}-{facts['scale']}"
         scale = None if recipe is None else recipe.scales.get(facts["scale"])
         if recipe is None or scale is None:
             yield f"{name}: no such recipe or scale"
-        elif not counts(facts, recipe, scale):
+        elif facts.get("digest") != recipe.digest(scale):
             changes = changed_settings(facts.get("settings", {}), recipe.settings(scale))
             yield f"{name}: {'; '.join(changes)}"
-
-
-def counts(facts: Facts, recipe: Recipe, scale: Scale) -> bool:
-    """Return whether a result was made with the settings that the recipe has now.
-
-    Arms that only one of them has do not matter: every arm of a comparison runs on its own.
-    """
-    then, now = facts.get("settings"), recipe.settings(scale)
-    if then is None or facts.get("digest") != settings_digest(then):
-        return False
-    return bool(_with_arms_of(now, then) == _with_arms_of(then, now))
-
-
-def _with_arms_of(other: Facts, settings: Facts) -> dict[str, Any]:
-    """Return settings with only those arms that `other` has in the same cell, too."""
-    cells = {}
-    for name, cell in settings.get("cells", {}).items():
-        theirs = other.get("cells", {}).get(name, {}).get("arms")
-        arms = cell["arms"]
-        if isinstance(arms, dict) and isinstance(theirs, dict):
-            arms = {label: word for label, word in arms.items() if label in theirs}
-        cells[name] = {**cell, "arms": arms}
-    return {**settings, "cells": cells}
 
 
 def rows(known: Iterable[Recipe], results: Sequence[Facts]) -> list[Row]:
@@ -193,13 +170,48 @@ def _row(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> Row:
     own = [facts for facts in results if facts["recipe"] == recipe.name]
     for facts in sorted(own, key=lambda each: SCALES.index(each["scale"])):
         scale = recipe.scales.get(facts["scale"])
-        if scale is None or not counts(facts, recipe, scale):
+        if scale is None or not _same_runs(facts, recipe, scale, claim.judge):
             continue
         for found in facts["claims"]:
             same = found["statement"] == claim.statement and found["criterion"] == str(claim.judge)
             if same and found["verdict"] != NOT_RUN:
                 best = Row(recipe, claim, facts, found)
     return best
+
+
+def _same_runs(facts: Facts, recipe: Recipe, scale: Scale, judge: Judge) -> bool:
+    """Whether the arms that decide a claim were run with the settings that they have now.
+
+    Runs of one arm do not depend on the other arms.
+    """
+    if facts.get("digest") == recipe.digest(scale):
+        return True
+    before, now = facts.get("settings"), recipe.settings(scale)
+    return (
+        isinstance(before, dict)
+        and judge.compared is not None
+        and (wanted := _decisive(now, judge.compared)) is not None
+        and _decisive(before, judge.compared) == wanted
+    )
+
+
+def _decisive(settings: Facts, compared: Iterable[Of]) -> dict[str, Any] | None:
+    """Return the settings without other cells and arms; None where an arm is not in them."""
+    cells: dict[str, Any] = {}
+    every = settings.get("cells", {})
+    for of in compared:
+        cell, arm = (next(iter(every), ""), of) if isinstance(of, str) else of
+        whole = every.get(cell)
+        if whole is None:
+            return None
+        arms = whole["arms"]
+        if "tuned" in whole or not isinstance(arms, dict) or "function" in arms:
+            cells[cell] = whole  # an arm may depend on the others
+        elif arm in arms:
+            cells.setdefault(cell, {**whole, "arms": {}})["arms"][arm] = arms[arm]
+        else:
+            return None
+    return {**settings, "cells": cells}
 
 
 def pages(texts: Mapping[str, str], every: Sequence[Row]) -> dict[str, str]:
@@ -418,4 +430,4 @@ if __name__ == "__main__":
         (HERE / path).write_text(text, encoding="utf-8")
         print(f"Written: docs/{path}")
     for line in outdated(recipes(), kept(HERE / "results")):
-        print(f"Does not count: {line}")
+        print(f"Other settings: {line}")

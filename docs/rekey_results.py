@@ -1,18 +1,35 @@
-"""docs/results: replace keys made of module paths and source text by keys made of plain settings.
+"""docs/results: give results the keys and the labels of now where the runs are the same.
 
-A result gets the new key only if its old key matches the recipe of now. Then both keys describe
-the same recipe object. All other files are left as they are.
+A key made of module paths and source text becomes one made of plain settings only if it matches
+the recipe of now. Then both keys describe the same recipe object. An arm gets another label only
+if it has the same settings under both. All other files are left as they are.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 from fedcohort.core.fingerprint import Digest
+from fedcohort.core.plain_values import settings_digest
 from fedcohort.recipes import Recipe, Scale, recipes
 
 RESULTS = Path(__file__).parent / "results"
+RENAMED = {
+    "hcsfed-fig7": {
+        label: f"{label}, corrected"
+        for label in (
+            "importance",
+            "cluster",
+            "cluster, re-allocated",
+            "cluster, importance",
+            "HCSFed",
+        )
+    }
+}
+"""By recipe: arms that have another label now."""
 
 
 def old_key(recipe: Recipe, scale: Scale) -> str:
@@ -34,14 +51,46 @@ def rekeyed(facts: dict[str, object], recipe: Recipe, scale: Scale) -> dict[str,
             for name, part in (new if key == "settings" else {key: each}).items()}  # fmt: skip
 
 
+def relabelled(
+    facts: dict[str, Any], recipe: Recipe, scale: Scale, labels: dict[str, str]
+) -> dict[str, Any] | None:
+    """Return a result with new labels, or None if an arm has other settings under its new one.
+
+    A claim stays if the recipe has its criterion under the new labels.
+    """
+    cells, now = {}, recipe.settings(scale)["cells"]
+    for name, cell in facts["settings"]["cells"].items():
+        arms = {labels.get(label, label): word for label, word in cell["arms"].items()}
+        new = now.get(name, {"arms": {}})
+        if {**cell, "arms": arms} != {**new, "arms": {k: new["arms"].get(k) for k in arms}}:
+            return None
+        cells[name] = {**cell, "arms": arms}
+    old = re.compile("|".join(map(re.escape, sorted(labels, key=len, reverse=True))))
+    current = {str(claim.judge): claim for claim in recipe.claims}
+    claims = []
+    for found in facts["claims"]:
+        text = {key: old.sub(lambda label: labels[label[0]], found[key])
+                for key in ("criterion", "found", "remedy")}  # fmt: skip
+        if text["criterion"] in current:
+            statement = current[text["criterion"]].statement
+            claims.append({**found, **text, "statement": statement})
+    settings = {**facts["settings"], "cells": cells}
+    return {**facts, "digest": settings_digest(settings), "settings": settings, "claims": claims}
+
+
 def main() -> None:
-    """Rewrite every result whose old key matches."""
+    """Rewrite every result whose old key matches, or whose arms have other labels now."""
     for path in sorted(RESULTS.glob("*.json")):
         facts = json.loads(path.read_text(encoding="utf-8"))
-        if "digest" in facts:
+        recipe = recipes().get(facts["recipe"])
+        labels = RENAMED.get(facts["recipe"])
+        if recipe is None or ("digest" in facts and labels is None):
             continue
-        recipe = recipes()[facts["recipe"]]
-        new = rekeyed(facts, recipe, recipe.scale(facts["scale"]))
+        scale = recipe.scale(facts["scale"])
+        if "digest" in facts:
+            new = relabelled(facts, recipe, scale, labels or {})
+        else:
+            new = rekeyed(facts, recipe, scale)
         print(f"{path.name}: {'left as it is' if new is None else 'new key'}")
         if new is not None:
             path.write_text(json.dumps(new, indent=2) + "\n", encoding="utf-8")

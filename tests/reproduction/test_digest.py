@@ -21,6 +21,7 @@ from fedcohort.learning import LocalWork
 from fedcohort.recipes import (
     Cell,
     Claim,
+    Close,
     Computed,
     Exact,
     Judged,
@@ -244,3 +245,28 @@ def test_only_a_result_that_matches_by_its_old_key_gets_a_new_one(
     assert new["digest"] == MINE.digest(QUICK)
     for changed in (change(MINE) for change in CHANGES[2:]):
         assert rekey.rekeyed(facts, changed, QUICK) is None
+
+
+def test_an_arm_gets_another_label_only_with_the_same_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rekey = loaded(REKEY, "rekey", monkeypatch)
+
+    def recipe(arms: dict[str, str], first: str) -> Recipe:
+        claims = (
+            Claim(f"{first} is good", "1", Close("accuracy", first, 1, 0.5)),
+            Claim("md is good", "1", Close("accuracy", "md", 1, 0.5)),
+        )
+        cell = replace(CELL, arms=arms, rounds=2)
+        return replace(MINE, cells=(cell,), compute=None, claims=claims, scales={"quick": QUICK})
+
+    before = recipe({"mine": "full", "md": "md:m=3"}, "mine")
+    after = recipe({"mine": "uniform:m=3", "mine, sound": "full", "md": "md:m=3"}, "mine, sound")
+    facts = Judged.of(Run.of(before, "quick", tmp_path, jobs=1)()).as_dict()
+    new = rekey.relabelled(facts, after, QUICK, {"mine": "mine, sound"})
+    assert [each["statement"] for each in new["claims"]] == ["mine, sound is good", "md is good"]
+    assert new["settings"]["cells"]["one"]["arms"] == {"mine, sound": "full", "md": "md:m=3"}
+    other = recipe({"mine, sound": "md:m=4", "md": "md:m=3"}, "mine, sound")
+    assert rekey.relabelled(facts, other, QUICK, {"mine": "mine, sound"}) is None
+    longer = replace(QUICK, rounds=3)
+    assert rekey.relabelled(facts, after, longer, {"mine": "mine, sound"}) is None

@@ -13,7 +13,20 @@ from typing import Any
 import pytest
 
 from fedcohort.core.errors import BadInput
-from fedcohort.recipes import Cell, Claim, Close, Computed, Exact, Judged, Recipe, Run, Scale
+from fedcohort.recipes import (
+    Alike,
+    Cell,
+    Claim,
+    Close,
+    Computed,
+    Exact,
+    Judged,
+    Own,
+    Recipe,
+    Run,
+    Scale,
+    order,
+)
 from fedcohort.reproduction.findings import NOT_RUN, UNDECIDED
 from fedcohort.simulation.problem import Problem
 from helpers.makers import DOCS, loaded
@@ -226,23 +239,28 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
         overview(RECIPE, results, "# Page")
 
 
-def test_an_arm_that_is_added_does_not_matter_to_claims_about_the_others(tmp_path: Path) -> None:
-    problem = Problem("digits", "iid:n=4")
+def test_a_result_counts_for_the_arms_that_are_as_they_were(tmp_path: Path) -> None:
+    arms = {"one": "full", "two": "md:m=2", "three": "uniform:m=2"}
+    claims = (
+        Claim("one and two", "0", Alike("accuracy", "one", "two", 0.5)),
+        Claim("all", "0", order("accuracy", ("one", "two", "three"))),
+        Claim("own", "0", Own("anything", lambda results: results.values("accuracy", "one"), 0.5)),
+    )
 
-    def with_arms(**arms: str) -> Recipe:
-        cell = Cell("one", problem, {"a": "md:m=2", **arms}, rounds=1)
-        claim = Claim("of a", "1", Close("accuracy", "a", 1, 0.1))
-        return replace(RECIPE, cells=(cell,), claims=(claim,), compute=None)
+    def recipe(**changed: Any) -> Recipe:
+        cell = Cell("cell", Problem("digits", "iid:n=4"), arms, rounds=2)
+        return replace(RECIPE, compute=None, cells=(replace(cell, **changed),), claims=claims)
 
-    def counted(recipe: Recipe) -> bool:
-        (row,) = maker.rows([recipe], [facts])
-        return row.found is not None
+    facts = judged(recipe(), "quick", tmp_path)
 
-    facts = judged(with_arms(b="full"), "quick", tmp_path)
-    assert counted(with_arms(b="full"))
-    assert counted(with_arms(b="full", c="uniform:m=2"))
-    assert counted(with_arms())
-    assert not counted(with_arms(b="uniform:m=2"))
-    assert not counted(replace(with_arms(b="full"), version=2))
-    facts["digest"] = "another"
-    assert not counted(with_arms(b="full"))
+    def counts(**changed: Any) -> list[bool]:
+        every = maker.rows([recipe(**changed)], [json.loads(json.dumps(facts))])
+        return [row.found is not None for row in every]
+
+    assert counts() == [True, True, True]
+    assert counts(arms={**arms, "three": "uniform:m=3"}) == [True, False, False]
+    assert counts(arms={**arms, "four": "md:m=3"}) == [True, True, False]
+    assert counts(arms={**arms, "two": "md:m=3"}) == [False, False, False]
+    assert counts(arms={"two": "md:m=2", "three": "uniform:m=2"}) == [False, False, False]
+    assert counts(rounds=3) == [False, False, False]
+    assert counts(arms=list(arms.values())) == [False, False, False]

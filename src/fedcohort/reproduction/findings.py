@@ -18,7 +18,7 @@ from typing import Any
 from fedcohort.core.errors import BadInput
 from fedcohort.reproduction.estimate import ALIKE, FEWEST, POWER, SIDE, Estimate, Question, needed
 from fedcohort.reproduction.measures import Measure
-from fedcohort.reproduction.results import COMPUTED, Results, Values
+from fedcohort.reproduction.results import COMPUTED, Of, Results, Values
 
 REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
 VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
@@ -98,6 +98,11 @@ class Judge(ABC):
         """Of runs, those that it looks at: columns of the table."""
         which = getattr(self, "measure", COMPUTED)
         return () if which == COMPUTED else (which,)
+
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        """Return the arms whose runs decide; None where others may, or computed numbers do."""
+        return None
 
     @abstractmethod
     def __str__(self) -> str: ...

@@ -5,7 +5,7 @@ Every judge ends in one of four words, see `fedcohort.reproduction.findings`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
@@ -60,6 +60,10 @@ class Contrast(Judge):
     above: float = 0.0
     partly: float | None = None
 
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return tuple(self.weights) if self.measures else None
+
     def judge(self, results: Results) -> Finding:
         values = {of: results.values(self.measure, of) for of in self.weights}
         estimate = combined(list(values.values()), list(self.weights.values()))
@@ -101,6 +105,10 @@ class Alike(Judge):
     def __post_init__(self) -> None:
         _two(self.one, self.other)
 
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return (self.one, self.other) if self.measures else None
+
     def judge(self, results: Results) -> Finding:
         values = {of: results.values(self.measure, of) for of in (self.one, self.other)}
         found = judged_within(combined(list(values.values()), [1.0, -1.0]), self.within)
@@ -125,6 +133,10 @@ class Ratio(Judge):
 
     def __post_init__(self) -> None:
         _two(self.more, self.less)
+
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return (self.more, self.less) if self.measures else None
 
     def judge(self, results: Results) -> Finding:
         more, less = (results.values(self.measure, of) for of in (self.more, self.less))
@@ -175,6 +187,10 @@ class Close(Judge):
     printed: float
     within: float
 
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return (self.of,) if self.measures else None
+
     def judge(self, results: Results) -> Finding:
         values = results.values(self.measure, self.of)
         estimate = Estimate.of(values.numbers, values.unit)
@@ -209,6 +225,10 @@ class Every(Judge):
     @property
     def measures(self) -> tuple[Measure, ...]:
         return tuple(which for part in self.parts for which in part.measures)
+
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return _all(part.compared for part in self.parts)
 
     def judge(self, results: Results) -> Finding:
         found = [part.judge(results) for part in self.parts]
@@ -284,6 +304,10 @@ class Learned(Judge):
     def measures(self) -> tuple[Measure, ...]:
         return (*self.part.measures, self.measure)
 
+    @property
+    def compared(self) -> tuple[Of, ...] | None:
+        return _all((self.part.compared, self.arms))
+
     def judge(self, results: Results) -> Finding:
         found = self.part.judge(results)
         guessing = []
@@ -354,6 +378,14 @@ class Own(Judge):
             f"{self.quantity} is within ±{number(self.within or 0.0)} of {number(self.printed)}, "
             "two one-sided tests at 5 %"
         )
+
+
+def _all(parts: Iterable[tuple[Of, ...] | None]) -> tuple[Of, ...] | None:
+    """Together; None if it is not known of one part."""
+    known = list(parts)
+    if None in known:
+        return None
+    return tuple(dict.fromkeys(of for part in known for of in part or ()))
 
 
 def _two(one: Of, other: Of) -> None:

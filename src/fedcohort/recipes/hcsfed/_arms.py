@@ -50,11 +50,12 @@ def stages(m: int, strata: int) -> dict[str, str]:
         "cluster, importance": f"cluster:{of},inside=importance",
         "HCSFed": f"hcsfed:{of}",
     }
+    sound = {**parts, "cluster, importance": f"hcsfed:{of},allocation=proportional"}
     return {
         "random": f"uniform:m={m}",
         "SCAFFOLD": f"uniform:m={m}+scaffold",
         **{label: f"{word},version=printed" for label, word in parts.items()},
-        **{corrected(label): word for label, word in parts.items()},
+        **{corrected(label): word for label, word in sound.items()},
     }
 
 

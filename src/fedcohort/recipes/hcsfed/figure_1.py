@@ -55,8 +55,9 @@ def compute(scale: Scale, seed: int) -> Computed:
     federation = Federation.from_sizes([10] * len(told))
 
     def answers(ask: Any) -> Floats:
-        asked: Floats = norms if ask.signal.name == "update_norm" else told
-        return asked[ask.clients]
+        everybody = norms if ask.signal.name == "update_norm" else told
+        asked: Floats = everybody[ask.clients]
+        return asked
 
     columns: dict[str, Array] = {"client": np.arange(len(told)), "length": norms}
     samples: dict[str, Any] = {}
