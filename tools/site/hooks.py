@@ -19,6 +19,7 @@ import reference
 import scheme_pages
 
 ROOT = Path(__file__).parents[2]
+SQUARES = {"🟩": "green", "🟨": "yellow", "🟥": "red", "⬜": "gray", "▫️": "open"}
 log = logging.getLogger("mkdocs.hooks.fedcohort")
 
 
@@ -68,5 +69,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Formulas become MathML, which browsers draw by themselves."""
+    """Formulas become MathML, which browsers draw by themselves; squares need no emoji font."""
+    for square, name in SQUARES.items():
+        html = html.replace(square, f'<i class="square {name}">■</i>')
     return maths.drawn(html)
