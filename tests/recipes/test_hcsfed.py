@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fedcohort import scheme
 from fedcohort.recipes import Scale, recipe
@@ -26,6 +27,11 @@ def test_arms_are_what_they_are_called() -> None:
     for name in ("hcsfed-table1", "hcsfed-fig3"):
         for claim in recipe(name).claims:
             assert (CORRECTED in str(claim.judge)) == (claim.kind == "sound"), claim.statement
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3", "fig4", "fig7", "table1"])
+def test_two_to_four_readings_are_listed(name: str) -> None:
+    assert 2 <= len(recipe(f"hcsfed-{name}").readings) <= 4
 
 
 def test_printed_rounds_are_those_of_the_table() -> None:

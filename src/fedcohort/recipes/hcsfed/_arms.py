@@ -111,7 +111,6 @@ DIVIDED = (
 READINGS = (
     "Pixel scale: 0 to 1 here; standardized and 0 to 255 are possible.",
     "Rounds to a target: until it is held here; until it is first reached is possible.",
-    "Division: one class per client here; a Dirichlet law of any small alpha is possible.",
     "Draws inside a cluster: with replacement here, as in the proof of (9); without is possible.",
 )
-"""What Table 1 and Figure 3 depend on, and the paper does not print."""
+DIVISION = "Division: one class per client here; a Dirichlet law of any small alpha is possible."

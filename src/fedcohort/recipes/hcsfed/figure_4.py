@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.recipes.hcsfed import PAPER
-from fedcohort.recipes.hcsfed._arms import DIVIDED, NOTES, READINGS, SMALL, cifar, convex
+from fedcohort.recipes.hcsfed._arms import DIVIDED, DIVISION, NOTES, READINGS, SMALL, cifar, convex
 from fedcohort.reproduction import (
     Alike,
     Bars,
@@ -126,5 +126,5 @@ FIGURE_4 = Recipe(
         "Table 1 and Figure 3.",
         "Figure 6, the same on CIFAR-100, is not run: there is no such data set here.",
     ),
-    readings=READINGS,
+    readings=(*READINGS, DIVISION),
 )
