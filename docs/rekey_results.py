@@ -17,7 +17,10 @@ from fedcohort.core.plain_values import settings_digest
 from fedcohort.recipes import Recipe, Scale, recipes
 
 RESULTS = Path(__file__).parent / "results"
+CLUSTERED = {f"Algorithm {k}": f"Algorithm {k}, corrected" for k in (1, 2)}
 RENAMED = {
+    "clustered-fig1": {**CLUSTERED, "target": "target (oracle)"},
+    "clustered-fig10": CLUSTERED,
     "hcsfed-fig7": {
         label: f"{label}, corrected"
         for label in (
@@ -27,7 +30,7 @@ RENAMED = {
             "cluster, importance",
             "HCSFed",
         )
-    }
+    },
 }
 """By recipe: arms that have another label now."""
 
@@ -56,13 +59,19 @@ def relabelled(
 ) -> dict[str, Any] | None:
     """Return a result with new labels, or None if an arm has other settings under its new one.
 
-    A claim stays if the recipe has its criterion under the new labels.
+    A claim stays if the recipe has its criterion under the new labels, and so do arms that the
+    recipe no longer has. A result that has new
+    labels is left alone.
     """
+    every = {label for cell in facts["settings"]["cells"].values() for label in cell["arms"]}
+    if not every & labels.keys():
+        return None
     cells, now = {}, recipe.settings(scale)["cells"]
     for name, cell in facts["settings"]["cells"].items():
         arms = {labels.get(label, label): word for label, word in cell["arms"].items()}
         new = now.get(name, {"arms": {}})
-        if {**cell, "arms": arms} != {**new, "arms": {k: new["arms"].get(k) for k in arms}}:
+        both = {label: arms[label] for label in arms if label in new["arms"]}
+        if {**cell, "arms": both} != {**new, "arms": {k: new["arms"][k] for k in both}}:
             return None
         cells[name] = {**cell, "arms": arms}
     old = re.compile("|".join(map(re.escape, sorted(labels, key=len, reverse=True))))

@@ -60,8 +60,43 @@ def test_the_line_cut_into_rows_is_algorithm_1(sizes: list[int], m: int) -> None
     assert [sum(row) for row in found] == [shares.whole] * m  # every row is a distribution
     assert [sum(column) for column in zip(*found, strict=True)] == [m * s for s in sizes]
     assert len(rows.entries.mass) <= len(sizes) + m - 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIZES, DRAWS)
+def test_a_client_is_in_at_most_floor_m_p_plus_2_rows(sizes: list[int], m: int) -> None:
+    shares = shares_of(sizes)
+    found = dense(Rows.along(by_decreasing(shares), shares, m))
     for i, size in enumerate(sizes):
         assert sum(row[i] > 0 for row in found) <= m * size // shares.whole + 2
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIZES, DRAWS, st.integers(0, 2**32))
+def test_any_clustered_sampling_varies_no_more_than_md_and_chooses_as_often(
+    sizes: list[int], m: int, seed: int
+) -> None:
+    # Proposition 1 and nothing else: every client in one to three pieces, in any order.
+    rng, shares = np.random.default_rng(seed), shares_of(sizes)
+    pieces = [
+        (i, mass)
+        for i, size in enumerate(sizes)
+        for mass in np.diff([0, *np.sort(rng.integers(0, m * size + 1, 2)), m * size])
+    ]
+    clients, masses = np.array(pieces)[rng.permutation(len(pieces))].T
+    rows, md = Rows.segments(clients, masses, shares.whole, len(sizes)), Rows.alike(shares, m)
+    np.testing.assert_allclose(rows.mean(), shares.floats, atol=1e-12)
+    assert np.all(rows.variance() <= md.variance() + 1e-12)
+    assert np.all(rows.inclusion() >= md.inclusion() - 1e-12)
+
+
+def test_one_client_varies_as_under_md_though_the_rows_differ() -> None:
+    # (17) and (23) name equal rows as the only case of equality; per client, r_ki = p_i is enough.
+    rows = Rows.segments(np.array([0, 1, 0, 2]), np.array([2, 2, 2, 2]), 4, 3)
+    md = Rows.alike(Shares.of(np.array([2, 1, 1])), 2)
+    assert rows.variance()[0] == md.variance()[0]
+    assert rows.inclusion()[0] == md.inclusion()[0]
+    assert np.all(rows.variance()[1:] < md.variance()[1:])
 
 
 @settings(max_examples=1_000, deadline=None)

@@ -30,10 +30,7 @@ from fedcohort.recipes import (
 from fedcohort.simulation.problem import Problem
 
 NAMES = [name for name, each in recipes().items() if each.run is None]
-SAME = {
-    # What one claim says: clients are stored digit by digit.
-    "clustered-fig1": {("one digit per client", "Algorithm 1, ties by index", "target")},
-}
+SAME: dict[str, set[tuple[str, str, str]]] = {}
 """By recipe: arms of a cell that may be the same, with the reason above."""
 
 

@@ -260,12 +260,17 @@ def test_an_arm_gets_another_label_only_with_the_same_settings(
         cell = replace(CELL, arms=arms, rounds=2)
         return replace(MINE, cells=(cell,), compute=None, claims=claims, scales={"quick": QUICK})
 
-    before = recipe({"mine": "full", "md": "md:m=3"}, "mine")
+    before = recipe({"mine": "full", "md": "md:m=3", "gone": "md:m=2"}, "mine")
     after = recipe({"mine": "uniform:m=3", "mine, sound": "full", "md": "md:m=3"}, "mine, sound")
     facts = Judged.of(Run.of(before, "quick", tmp_path, jobs=1)()).as_dict()
     new = rekey.relabelled(facts, after, QUICK, {"mine": "mine, sound"})
     assert [each["statement"] for each in new["claims"]] == ["mine, sound is good", "md is good"]
-    assert new["settings"]["cells"]["one"]["arms"] == {"mine, sound": "full", "md": "md:m=3"}
+    assert new["settings"]["cells"]["one"]["arms"] == {
+        "mine, sound": "full",
+        "md": "md:m=3",
+        "gone": "md:m=2",
+    }
+    assert rekey.relabelled(new, after, QUICK, {"mine": "mine, sound"}) is None  # it has them
     other = recipe({"mine, sound": "md:m=4", "md": "md:m=3"}, "mine, sound")
     assert rekey.relabelled(facts, other, QUICK, {"mine": "mine, sound"}) is None
     longer = replace(QUICK, rounds=3)

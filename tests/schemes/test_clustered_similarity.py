@@ -110,6 +110,17 @@ def test_no_silent_bias_with_large_clients(sizes, m, rounds, huge):
     assert lines == [sum(sizes)] * m
 
 
+@pytest.mark.parametrize("linkage", clustered_similarity.LINKAGES)
+def test_any_linkage_is_unbiased_and_varies_no_more_than_md(linkage):
+    federation = Federation.from_sizes([9, 1, 4, 2, 2, 5, 1, 3])
+    updates = list(np.random.default_rng(1).standard_normal((8, 3)))
+    chooser = ClusteredSimilarity(m=3, linkage=linkage)
+    law = chooser.design(after(chooser, federation, updates), federation, RoundContext())
+    p = federation.importance
+    assert law.mean() == pytest.approx(p)
+    assert np.all(law.variance() <= p * (1 - p) / 3 + 1e-12)
+
+
 def test_the_property_test_sees_the_bias_of_the_reference_code():
     """The planted defect: each row renormalised to 1, the excess of a large client lost."""
     sizes, m = [10, 3, 2, 1], 3

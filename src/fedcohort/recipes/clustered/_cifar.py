@@ -6,6 +6,7 @@ the paper computes 50,000 gradients of the CNN, half a minute on one core.
 
 from __future__ import annotations
 
+from fedcohort.recipes.clustered._arms import READINGS
 from fedcohort.reproduction import Cell, Scale
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem
@@ -18,6 +19,13 @@ LOSS = "area:of=train_loss"
 """The mean of the training loss over all evaluations: what lies between two curves."""
 ROLLING = 50
 """Rounds of the paper's rolling mean."""
+CIFAR_READINGS = (
+    READINGS["ties"],
+    READINGS["rows"],
+    READINGS["faster"],
+    "step sizes: those that the paper chose in {.001, .005, .01, .05, .1} for its own number of "
+    "local steps; a choice anew for the steps of a smaller scale is possible",
+)
 NOTES = (
     "Samples are drawn without replacement; the authors draw with replacement, independently "
     "for every client, and give what rounding leaves to class 9.",

@@ -114,32 +114,43 @@ FIGURE_5 = Recipe(
             "with alpha = 0.001 a client has nearly one class only",
             "column (a), first row",
             _above(_commonest, 0.001, ONE),
+            kind="theory",
         ),
         Claim(
             "with alpha = 10 clients have nearly the same shares of all classes",
             "column (a), last row",
             _below(_commonest, 10.0, FLAT),
+            kind="theory",
         ),
         Claim(
             "the smaller alpha, the fewer classes a client has",
             "column (a), from row to row",
             Own("what the commonest label loses from one alpha to the next", _falls, above=0.0),
+            kind="theory",
         ),
         Claim(
             "with alpha = 10 all classes have the same number of samples",
             "column (b), last row; Appendix D.1",
             _below(_uneven, 10.0, SAME),
+            kind="theory",
         ),
         Claim(
             "with alpha = 0.001 some classes have many more samples than others",
             "column (b), first row; Appendix D.1: much more represented",
             _above(_uneven, 0.001, MUCH),
+            kind="theory",
         ),
     ),
     panels=(*(_draw(alpha) for alpha in ALPHAS), Drawn(_totals, "samples of every class")),
     shows="For alpha = 0.001, 0.01, 0.1 and 10 the share of every class of 100 clients, and how "
     "many samples of every class there are in all. With 0.001 a client has one class, with 10 "
     "all of them in similar shares.",
+    readings=(
+        "'one class': a mean share of the commonest label above 0.95 here; above 0.9, or of every "
+        "client, are possible",
+        "'the same number': a ratio of the largest to the smallest class below 1.25 here; what "
+        "5,000 samples of every class allow is possible",
+    ),
     notes=(
         "Samples of every class are the sizes of the clients times their shares, before the data "
         "set, which has 5,000 of each, sets a limit.",

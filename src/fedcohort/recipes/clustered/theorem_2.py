@@ -81,6 +81,7 @@ THEOREM_2 = Recipe(
             ),
             erratum="a term of order sqrt(N/(m T)) is missing",
             see=DERIVED,
+            kind="theory",
         ),
         Claim(
             "with a term of order sqrt(N/(m T)) it is a bound",
@@ -88,6 +89,7 @@ THEOREM_2 = Recipe(
             Holds("the corrected rate bounds", "", "corrected over measured at the end"),
             see=DERIVED,
             ours=True,
+            kind="theory",
         ),
     ),
     panels=(
@@ -99,6 +101,11 @@ THEOREM_2 = Recipe(
                 "parts of the corrected rate", log="xy"),
     ),
     shows="Two theorems that state the same rate for MD and for any clustered sampling.",
+    readings=(
+        "N and T: T = N^5 here, at which the missing term does not vanish; other ways to let both "
+        "grow are possible",
+        "the O: constants that do not depend on m, N, T here, as in the proof",
+    ),
     notes=(
         "Two quadratic clients with opposite minima, m = 1, exact means.",
         "The corrected rate is the bound on a whole training (`convergence_bound`, Theorem 2 of "
