@@ -98,6 +98,18 @@ def test_equal_importances_at_fixed_m_and_at_half_of_n(n):
     assert sigma("md", half) - sigma("uniform", half) == F(half - 1, half * n)
 
 
+@given(st.integers(2, 9), st.integers(1, 8), st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_equal_importances_have_one_ratio_for_any_updates(n, m, seed):
+    m = min(m, n - 1)
+    updates = np.random.default_rng(seed).standard_normal((n, 3))
+    federation = Federation.from_sizes([1] * n)
+    uniform, md = (
+        scheme(name, m=m).law(federation).aggregate_variance(updates) for name in ("uniform", "md")
+    )
+    assert uniform / md == pytest.approx((n - m) / (n - 1))
+
+
 def test_crossing_of_the_synthetic_example():
     r = crossing_share(10, 5)
     assert r == pytest.approx(0.344949, abs=1e-6)

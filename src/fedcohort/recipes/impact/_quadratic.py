@@ -32,6 +32,11 @@ MINIMA_NOTE = (
     "Uniform(-1, 1)^20. We follow the code (with our own generator)."
 )
 
+MINIMA_READING = (
+    "minima and first model: Uniform(-1, 1)^20 here, as in the authors' code; N(0, I), as in the "
+    "text, is possible"
+)
+
 
 @dataclass(frozen=True)
 class Scenario:

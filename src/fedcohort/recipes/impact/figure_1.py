@@ -11,6 +11,7 @@ from fedcohort.recipes.impact._quadratic import (
     CASES,
     LEVEL,
     MINIMA_NOTE,
+    MINIMA_READING,
     SCHEMES,
     Point,
     columns_of,
@@ -88,11 +89,13 @@ FIGURE_1 = Recipe(
             Holds("simulation within its interval",
                   "every mean within its Bernstein interval, level 1e-6 for all together",
                   "share of it that is used"),
+            kind="theory",
         ),
         Claim(
             "iid: MD equals full participation",
             "equal",
             Exact("iid: MD against full participation", 0.0, 1e-9),
+            kind="theory",
         ),
         Claim(
             "iid: uniform is comparable to full participation only near r = 1/n",
@@ -102,11 +105,13 @@ FIGURE_1 = Recipe(
                 Holds("iid: uniform is farther beyond r = 2/n",
                       "for r > 2/n it is more than 1 % farther", "least excess there"),
             ),
+            kind="theory",
         ),
         Claim(
             "non-iid: full participation is best for every r",
             "always",
             Holds("non-iid: full is best"),
+            kind="theory",
         ),
         Claim(
             "non-iid: uniform beats MD near r = 1/n only",
@@ -116,11 +121,13 @@ FIGURE_1 = Recipe(
                 Holds("non-iid: uniform wins only below r = 2/n", "",
                       "largest r at which it wins"),
             ),
+            kind="theory",
         ),
         Claim(
             "non-iid: for large r MD is better",
             "r > 0.6",
             Holds("non-iid: MD wins for r > 0.6"),
+            kind="theory",
         ),
     ),
     panels=tuple(
@@ -134,5 +141,10 @@ FIGURE_1 = Recipe(
     "client, for n = 10, m = 5; iid and non-iid minima; theory beside the mean of 1000 "
     "simulations. Iid, MD lies on full participation and uniform touches it near r = 1/n; "
     "non-iid, full is lowest everywhere and uniform is below MD near r = 1/n.",
+    readings=(
+        MINIMA_READING,
+        "'around 1/n': at most 1/n away here; a share of the grid is possible",
+        "'comparable': within 1 % of the distance under full participation here",
+    ),
     notes=(MINIMA_NOTE, "r = 0 and 1 are left out: there clients without importance exist."),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from fedcohort.recipes.impact._shakespeare import (
     EQUAL,
     LOSS,
     NOTES,
+    READINGS,
     cell,
     panels,
     work,
@@ -106,5 +107,6 @@ FIGURE_2 = Recipe(
     shows="The difference of the training losses of MD and uniform sampling over 600 rounds, for "
     "n = 10, 20, 40, 80 and m = n/2 (Figure 5: the losses). With p = 1/n uniform is lower, with "
     "p = n_i/M MD is; the difference fades as n grows.",
+    readings=READINGS,
     notes=NOTES,
 )  # fmt: skip

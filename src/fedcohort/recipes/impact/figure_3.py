@@ -10,6 +10,7 @@ from fedcohort.recipes.impact._quadratic import (
     CASES,
     LEVEL,
     MINIMA_NOTE,
+    MINIMA_READING,
     SCHEMES,
     Point,
     columns_of,
@@ -81,6 +82,7 @@ FIGURE_3 = Recipe(
             "simulated distances lie among all outcomes",
             "none outside",
             Exact("simulated distances outside of all outcomes", 0, 0),
+            kind="toy",
         ),
         Claim(
             "simulated deviations agree with the exact ones",
@@ -88,12 +90,19 @@ FIGURE_3 = Recipe(
             Holds("simulated deviations within their interval",
                   "every variance within its Bernstein interval, level 1e-6 for all together",
                   "share of it that is used"),
+            kind="theory",
         ),
-        Claim("iid: MD has no spread at all", "0", Exact("iid: largest deviation of MD", 0, 1e-9)),
+        Claim(
+            "iid: MD has no spread at all",
+            "0",
+            Exact("iid: largest deviation of MD", 0, 1e-9),
+            kind="toy",
+        ),
         Claim(
             "for large r uniform varies more than MD",
             "r > 0.6",
             Holds("uniform varies more than MD for every r > 0.6"),
+            kind="theory",
         ),
     ),
     panels=tuple(
@@ -107,5 +116,6 @@ FIGURE_3 = Recipe(
     shows="The curves of Figure 1 with bands: plus and minus one standard deviation, and from the "
     "least to the largest of the 1000 simulated distances. The bands of uniform sampling widen "
     "with r; iid, MD has none.",
+    readings=(MINIMA_READING, "large r: above 0.6 here, where Figure 1 has MD ahead"),
     notes=(MINIMA_NOTE,),
 )  # fmt: skip

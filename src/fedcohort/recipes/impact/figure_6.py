@@ -8,6 +8,7 @@ from fedcohort.recipes.impact._shakespeare import (
     EQUAL,
     LOSS,
     NOTES,
+    READINGS,
     cell,
     panels,
     work,
@@ -124,5 +125,6 @@ FIGURE_6 = Recipe(
     shows="Differences of the training losses of MD and uniform sampling, and the losses, for "
     "n = 80, m = 4, 8, 40, K = 50 and K = 1: with p = 1/n uniform is lower, with p = n_i/M MD is, "
     "by more where m is small.",
+    readings=READINGS,
     notes=NOTES,
 )  # fmt: skip

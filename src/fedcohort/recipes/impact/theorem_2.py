@@ -90,6 +90,7 @@ THEOREM_2 = Recipe(
                     "the exact mean of all runs lies below it in every round",
                     f"{case} {name}: bound over mean",
                 ),
+                kind="theory",
             )
             for case in CASES
             for name in SCHEMES
@@ -98,11 +99,13 @@ THEOREM_2 = Recipe(
             "with equal importances uniform sampling is ahead in runs and in the bound",
             "Section 3: the covariance parameter",
             _ahead("equal", -1.0),
+            kind="theory",
         ),
         Claim(
             "with unequal importances MD is ahead in runs and in the bound",
             "Section 3: the variance of the sum of weights",
             _ahead("unequal", 1.0),
+            kind="theory",
         ),
     ),
     panels=tuple(
@@ -115,6 +118,10 @@ THEOREM_2 = Recipe(
         for case in CASES
     ),
     shows="A theorem; the paper draws no bound.",
+    readings=(
+        "the O of (10): sound constants here; those of the proof are too small",
+        "unequal importances: one client with 0.55, nine with 0.05 here; any others are possible",
+    ),
     notes=(
         "Quadratic clients, whose constants are known; sound constants instead of the printed "
         "ones. Theorem 2 bounds the mean of ||grad L||^2 over rounds.",
