@@ -65,6 +65,7 @@ FIGURE_1 = Recipe(
                 *(_chance("uniform clients", client, 1 / 3) for client in range(3)),
                 Exact("uniform clients: largest over smallest share", 2, 0),
             ),
+            kind="toy",
         ),
         Claim(
             "so does weighted sampling of clients",
@@ -75,17 +76,20 @@ FIGURE_1 = Recipe(
                     for client, size in enumerate((2, 4, 4))
                 ),
             ),
+            kind="toy",
         ),
         Claim(
             "but under weighted sampling every sample counts alike in expectation",
             "not printed: called biased",
             Exact("weighted clients: largest over smallest share", 1, 0),
             ours=True,
+            kind="toy",
         ),
         Claim(
             "FedSampling exploits data evenly",
             "the same chance for every sample",
             Holds("FedSampling is even"),
+            kind="toy",
         ),
     ),
     panels=tuple(
@@ -97,6 +101,12 @@ FIGURE_1 = Recipe(
     notes=(
         "Under weighted sampling the chance of a sample grows with its client, its expected share "
         "of the step does not: the scheme is unbiased.",
+    ),
+    readings=(
+        "chance: of a sample to take part in one round; its weight in the step, which the text "
+        "calls biased for uniform sampling, is another reading; there weighted sampling is even",
+        "samples that FedSampling wants: 4/3, as many as a client has on average; with any other "
+        "number the chances are equal, too",
     ),
     version=2,
 )

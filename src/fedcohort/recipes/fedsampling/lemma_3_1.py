@@ -61,6 +61,7 @@ LEMMA_3_1 = Recipe(
             Exact("exact over leading, at the end", 1.0, 0.05),
             erratum="the series converges for |N~ - N| < N only; with a floor under N~ it holds",
             see="theory.md",
+            kind="theory",
         ),
         Claim(
             "the number of samples tends to K",
@@ -72,6 +73,7 @@ LEMMA_3_1 = Recipe(
             ),
             erratum="on average it is more than K",
             see="theory.md",
+            kind="theory",
         ),
         Claim(
             "so it does where sizes are clipped at M",
@@ -83,6 +85,7 @@ LEMMA_3_1 = Recipe(
             ),
             erratum="a clipped size is lost for good",
             see="theory.md",
+            kind="theory",
         ),
     ),
     panels=(
@@ -94,4 +97,9 @@ LEMMA_3_1 = Recipe(
     ),
     shows="A lemma and a corollary: the error of the rate vanishes as clients become more.",
     notes=("For the rate with a floor under N~; without one its expectation need not exist.",),
+    readings=(
+        "the floor of N~: the number of clients, as in the authors' code; none is printed",
+        "how clients are added: as more draws from one law of sizes; sizes that grow with the "
+        "number of clients are possible, and (14) would not cover them",
+    ),
 )  # fmt: skip

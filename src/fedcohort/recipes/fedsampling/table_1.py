@@ -8,12 +8,18 @@ from functools import partial
 from fedcohort.learning import LocalWork, Task
 from fedcohort.recipes.fedsampling import PAPER
 from fedcohort.recipes.fedsampling._runs import (
+    AS_PRINTED,
     CLEAR,
     COMPARABLE,
-    EXACT,
+    CORRECTED,
+    FLOOR,
+    KNOWN,
     LEVEL,
+    ORACLE,
     SERVERS,
+    SOUND,
     TUNED,
+    VERSIONS,
     Setting,
     some_methods,
     tuned,
@@ -23,11 +29,10 @@ from fedcohort.simulation.arms import Which
 from fedcohort.simulation.problem import Problem
 
 F1 = "f1:last=0.25"
-OURS = "FedSampling"
 MODELS = {"Text-CNN": "text-cnn:embedding=32,filters=32", "Transformer": "transformer:width=32"}
 TEXTS = {"reuters": "lognormal-sizes:n=500,sigma=4.0", "newsgroups": "natural"}
-METHODS = (OURS, *SERVERS)
-ROWS = ("centralised", "FedAvg", "FedYogi", "FedAdagrad", "FedAdam", OURS)
+METHODS = (AS_PRINTED, CORRECTED, KNOWN, *SERVERS)
+ROWS = ("centralised", "FedAvg", "FedYogi", "FedAdagrad", "FedAdam", AS_PRINTED)
 PRINTED = {
     ("MIND", "Text-CNN"): ((51.52, 71.14), (48.11, 69.23), (49.12, 68.92), (48.55, 67.74),
                            (48.54, 68.22), (51.33, 71.15)),
@@ -48,11 +53,14 @@ STANDS_FOR = {"reuters": ("MIND",), "newsgroups": ("Toys", "Beauty")}
 SHOWN = ((LEVEL, "accuracy", 1), (F1, "macro F1", 0))
 """The measures, and where they stand in a printed pair."""
 STEPS, SERVER_STEPS = (0.1, 0.3, 1.0), (0.001, 0.003, 0.01)
+SHORTER = (0.03, 0.1, 0.3)
+"""Of FedSampling as printed."""
 
 
 def arms(setting: Setting, task: Task) -> Mapping[str, Which]:
     """The rows of the table."""
-    names = {EXACT: OURS} | {f"{name}, uniform": name for name in SERVERS}
+    names = {version: version for version in (AS_PRINTED, CORRECTED, KNOWN)}
+    names |= {f"{name}, uniform": name for name in SERVERS}
     made = some_methods(tuple(names), setting, task)
     return {names[name]: arm for name, arm in made.items()}
 
@@ -71,7 +79,7 @@ def _cell(text: str, model: str) -> Cell:
         400,
         LocalWork(steps=1, batch=None, lr=0.3),
         {"evaluate_every": 5, "measures": ["f1"], "centralised": setting.samples},
-        tuned(METHODS, STEPS, SERVER_STEPS, seeds=1),
+        tuned(METHODS, STEPS, SERVER_STEPS, seeds=1, printed=SHORTER),
     )
 
 
@@ -92,17 +100,28 @@ def _said(text: str, model: str, at: int, *rows: str) -> str:
 def _claims(text: str, model: str) -> Iterator[Claim]:
     cell = name(text, model)
     for which, what, at in SHOWN:
-        yield Claim(
-            f"{cell}: FedSampling has the {what} of centralised training",
-            _said(text, model, at, OURS, "centralised"),
-            Alike(which, (cell, OURS), (cell, "centralised"), within=COMPARABLE),
-        )
-        below = [(cell, arm) for arm in SERVERS]
-        yield Claim(
-            f"{cell}: the {what} of all others is lower",
-            _said(text, model, at, *SERVERS),
-            Every(*(difference(which, (cell, OURS), arm, CLEAR, partly=0.0) for arm in below)),
-        )
+        for version, said, marks in (
+            (AS_PRINTED, "FedSampling", {}),
+            (CORRECTED, "corrected FedSampling", SOUND),
+            (KNOWN, "FedSampling with N known", ORACLE),
+        ):
+            yield Claim(
+                f"{cell}: {said} has the {what} of centralised training",
+                _said(text, model, at, AS_PRINTED, "centralised"),
+                Alike(which, (cell, version), (cell, "centralised"), within=COMPARABLE),
+                **marks,
+            )
+            yield Claim(
+                f"{cell}: the {what} of all others is lower than of {said}",
+                _said(text, model, at, *SERVERS),
+                Every(
+                    *(
+                        difference(which, (cell, version), (cell, arm), CLEAR, partly=0.0)
+                        for arm in SERVERS
+                    )
+                ),
+                **marks,
+            )
 
 
 def _panel(text: str, model: str, which: str, what: str, at: int) -> Bars:
@@ -131,7 +150,7 @@ TABLE_1 = Recipe(
                 "problem": {"partition": "lognormal-sizes:n=60,mean=5.0,sigma=2.0"},
                 "arms": partial(arms, Setting(16)),
                 "options": {"evaluate_every": 1, "evaluate_on": 100, "centralised": 16},
-                "tuned": tuned(METHODS, (0.3,), (0.003,), seeds=1),
+                "tuned": tuned(METHODS, (0.3,), (0.003,), seeds=1, printed=(0.1,)),
             },
         ),
         "standard": Scale(
@@ -159,8 +178,17 @@ TABLE_1 = Recipe(
         "Reuters-21578 by a log-normal law (500 clients, sigma = 4) for MIND, posts of twenty "
         "newsgroups by author for Toys and Beauty, which users divide; the first 60 words, a "
         "vocabulary of 2,000; K = 64 of 5,303 stories instead of 2,048 of 130,000.",
-        "The number of samples is known to FedSampling here; what its estimate costs is in "
-        "Figures 3 and 6.",
+        VERSIONS,
+        "The margins fit the printed numbers: FedSampling is at most 0.86 points from centralised "
+        "training, and at least 1.15 points of accuracy ahead of the others.",
         TUNED,
+    ),
+    readings=(
+        FLOOR,
+        "step sizes: each method has its own best one of three, FedSampling as printed of smaller "
+        "ones; 0.05 for all is printed",
+        "the model that is judged: the mean of the last quarter of the evaluations; the best one "
+        "on validation data is possible",
+        "clients chosen by the other methods: K / (mean size); the paper does not print how many",
     ),
 )  # fmt: skip
