@@ -41,7 +41,7 @@ FIGURE_3 = Recipe(
             changed="20 rounds instead of 150, 2 federations; one run of every step size.",
             change={"tuned": tuned(METHODS, seeds=1)},
         ),
-        "standard": Scale(partitions=10),
+        "standard": Scale(partitions=10, minutes=11),
         "full": Scale(partitions=10),
     },
     claims=(

@@ -51,7 +51,7 @@ FIGURE_4 = Recipe(
             "every step size.",
             change={"tuned": tuned(SHOWN, seeds=1)},
         ),
-        "standard": Scale(partitions=5),
+        "standard": Scale(partitions=5, minutes=6),
         "full": Scale(partitions=5),
     },
     claims=(

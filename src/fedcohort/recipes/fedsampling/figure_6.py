@@ -159,7 +159,7 @@ FIGURE_6 = Recipe(
     compute=published,
     scales={
         "quick": Scale(partitions=2, rounds=10, changed="10 rounds instead of 80, 2 federations."),
-        "standard": Scale(partitions=15),
+        "standard": Scale(partitions=15, minutes=4),
         "full": Scale(partitions=15),
     },
     claims=(

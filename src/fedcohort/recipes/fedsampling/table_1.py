@@ -155,6 +155,7 @@ TABLE_1 = Recipe(
         ),
         "standard": Scale(
             partitions=3,
+            minutes=6,
             rounds=40,
             only=REUTERS,
             changed="40 rounds instead of 400, reuters only, 3 federations instead of 5; evaluated "
