@@ -169,7 +169,7 @@ ERRATA = (
         "An empty client can answer 0, and no other client can: epsilon is infinite. Sizes must "
         "be clipped to 1 to M − 1.",
         "|D_c| = 0: the answer 0 has probability alpha, and 0 for any other size.",
-        "tests/privacy/test_response.py::test_the_mean_of_the_law_is_the_clipped_size",
+        "tests/schemes/test_fedsampling.py::test_as_printed_an_empty_client_gives_itself_away",
     ),
     Erratum(
         FEDSAMPLING,
