@@ -18,7 +18,9 @@ from fedcohort.recipes import Recipe, Scale, recipes
 
 RESULTS = Path(__file__).parent / "results"
 CLUSTERED = {f"Algorithm {k}": f"Algorithm {k}, corrected" for k in (1, 2)}
-RENAMED = {
+STRATEGIES = ("Data", "AverageLoss", "BestLoss", "AverageLoss25", "BestLoss25")
+BY_LOSS = {label: f"{label}, corrected" for label in STRATEGIES}
+RENAMED: dict[str, dict[str, str]] = {
     "clustered-fig1": {**CLUSTERED, "target": "target (oracle)"},
     "clustered-fig10": CLUSTERED,
     "hcsfed-fig7": {
@@ -30,6 +32,21 @@ RENAMED = {
             "cluster, importance",
             "HCSFed",
         )
+    },
+    "thesis-decay": BY_LOSS,
+    "thesis-fig-4-10": {
+        f"{name}, {method}": f"{name}, {method}, corrected"
+        for name in ("best-loss", "average-loss", "data-loss")
+        for method in ("OPTICS", "DBSCAN")
+    },
+    "thesis-fig-4-12": BY_LOSS,
+    "thesis-fig-4-16": BY_LOSS,
+    "thesis-fig-4-22": BY_LOSS,
+    "thesis-lowest-loss": {**BY_LOSS, "LowestLoss": "LowestLoss, corrected"},
+    "thesis-table-4-3": {
+        "pow-d": "Pow-6",
+        "average-loss": "AverageLoss, corrected",
+        "best-loss": "BestLoss, corrected",
     },
 }
 """By recipe: arms that have another label now."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector
 from fedcohort.maths.hellinger import rms
-from fedcohort.recipes import Judged, Recipe, Run, Scale, recipe
+from fedcohort.recipes import Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort.recipes.thesis import _federations, table_4_1
-from fedcohort.recipes.thesis._federations import SETTINGS, Setting
+from fedcohort.recipes.thesis._federations import CORRECTED, SETTINGS, Setting
 from fedcohort.recipes.thesis._lowest_loss import LowestLoss
+from fedcohort.schemes import as_scheme
 from fedcohort.schemes.best_loss import BestLoss
 from fedcohort.testing import check_scheme
 
@@ -98,3 +100,37 @@ def test_the_lowest_loss_is_the_highest_turned_round() -> None:
     assert chosen(BestLoss(m=1, d=2, clusters="dbscan")) == [2]
     assert chosen(LowestLoss(m=1, d=2, clusters="dbscan")) == [0]
     assert [check for check in check_scheme(LowestLoss(m=2, d=4)) if not check.passed] == []
+
+
+OF_THE_THESIS = {name: one for name, one in recipes().items() if name.startswith("thesis-")}
+BY_LOSS = ("Data", "AverageLoss", "BestLoss", "data-loss", "average-loss", "best-loss")
+
+
+@pytest.mark.parametrize("name", OF_THE_THESIS)
+def test_only_arms_to_the_letter_have_the_names_of_the_thesis(name: str) -> None:
+    one, seen = OF_THE_THESIS[name], 0
+    for each in one.cells:
+        for label, word in dict(each.arms).items():  # type: ignore[call-overload]
+            if label.startswith(BY_LOSS):
+                seen += 1
+                version = as_scheme(word).version
+                assert version == ("corrected" if CORRECTED in label else "printed"), label
+    for claim in one.claims:
+        assert (claim.kind == "sound") == (CORRECTED in str(claim.judge)), claim.statement
+    assert 2 <= len(one.readings) <= 4
+
+
+def test_fedavg_averages_over_the_chosen_clients() -> None:
+    arms: Any = recipe("thesis-fig-1-3").cells[0].arms
+    chosen = Selector(arms["FedAvg"], Federation.from_sizes([900, 50, 40, 10]), seed=0).select()
+    assert chosen.weights.sum() == pytest.approx(1)
+    assert chosen.weights.tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_as_printed_and_corrected_are_judged_alike() -> None:
+    for name in ("thesis-fig-4-10", "thesis-fig-4-12", "thesis-fig-4-16", "thesis-table-4-3"):
+        claims = OF_THE_THESIS[name].claims
+        half = len(claims) // 2
+        for printed, sound in zip(claims[:half], claims[half:], strict=True):
+            assert sound.statement == f"corrected: {printed.statement}"
+            assert str(sound.judge).replace(CORRECTED, "") == str(printed.judge)

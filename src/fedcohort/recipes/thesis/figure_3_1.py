@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._federations import BEST, LOSS, NOTES, cell, clustered, scales
+from fedcohort.recipes.thesis._federations import (
+    BEST,
+    LOSS,
+    NOTES,
+    cell,
+    clustered,
+    readings,
+    scales,
+)
 from fedcohort.reproduction import Claim, Curves, Every, Recipe, difference
 
 D, W = 10, 5
@@ -45,4 +53,9 @@ FIGURE_3_1 = Recipe(
     shows="Best accuracy and lowest loss so far over 150 rounds, d = 10, m = 5: the data-oriented "
     "strategy stays below Power-of-Choice.",
     notes=NOTES,
+    readings=(
+        *readings("pixels", "losses", "network"),
+        "Clusters with fewer clients than candidates: filled from outside here, as in the adaptive "
+        "strategies; fewer candidates are possible.",
+    ),
 )

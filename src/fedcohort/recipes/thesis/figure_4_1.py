@@ -11,7 +11,15 @@ from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.types import Array, Floats
 from fedcohort.maths.hellinger import hellinger, rms
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._federations import CLASSES, LEAST, MANY, SETTINGS, Setting
+from fedcohort.recipes.thesis._federations import (
+    CLASSES,
+    FITS,
+    LEAST,
+    MANY,
+    SETTINGS,
+    Setting,
+    readings,
+)
 from fedcohort.reproduction import Claim, Computed, Drawn, Every, Own, Recipe, Results, Scale
 from fedcohort.schemes._groups import Grouping
 
@@ -132,6 +140,7 @@ FIGURE_4_1 = Recipe(
             Every(*(_distance(setting) for setting in SETTINGS)),
             erratum="called an average, it is the root of the mean square",
             see="schemes/label-clusters.md#where-we-differ",
+            kind="theory",
         ),
         Claim(
             "density-based clusterings leave about 30 % of the clients alone",
@@ -139,6 +148,8 @@ FIGURE_4_1 = Recipe(
             Every(_alone("DBSCAN"), _alone("OPTICS")),
             erratum="what noise counts for is not printed",
             see="schemes/label-clusters.md#silhouettes-table-41",
+            exploratory=FITS,
+            kind="theory",
         ),
     ),
     panels=(
@@ -150,4 +161,5 @@ FIGURE_4_1 = Recipe(
     shows="Label shares of the clients of three federations; for K = 100, HD 0.9 the clients in "
     "the plane (t-SNE of Hellinger distances) coloured by cluster, for K-Medoids, DBSCAN and "
     "OPTICS, and how many clients each cluster has: several clusters of a single client.",
+    readings=readings("least", "noise"),
 )

@@ -6,7 +6,14 @@ import numpy as np
 
 from fedcohort.core.types import Array
 from fedcohort.recipes.thesis import PAPER
-from fedcohort.recipes.thesis._federations import ROUNDS, SELDOM, cell, clustered, scales
+from fedcohort.recipes.thesis._federations import (
+    FITS,
+    ROUNDS,
+    SELDOM,
+    cell,
+    clustered,
+    scales,
+)
 from fedcohort.reproduction import (
     Bars,
     Claim,
@@ -36,8 +43,8 @@ PRINTED = {
 """Kilobytes in 150 rounds, Table 4.2."""
 ARMS = {
     **{f"Pow-{d}": f"pow-d:m=3,d={d}" for d in (6, 100)},
-    "BestLoss": clustered("best-loss", 6, 3),
-    "Data": clustered("data-loss", 6, 3),
+    "BestLoss": f"{clustered('best-loss', 6, 3)},version=printed",
+    "Data": f"{clustered('data-loss', 6, 3)},version=printed",
 }
 DICTIONARY = {6: 360, 100: 4696}
 """Bytes of a dictionary of so many entries in CPython 3.10."""
@@ -100,6 +107,8 @@ TABLE_4_2 = Recipe(
             Every(*(Exact(name, value, 0.005) for name, value in PRINTED.items())),
             erratum="sizes of Python objects, not of messages",
             see="schemes/label-clusters.md#messages-and-bytes",
+            exploratory=FITS,
+            kind="toy",
         ),
         Claim(
             "BestLoss sends over ten times as much as Power-of-Choice with d = 6",
@@ -107,11 +116,13 @@ TABLE_4_2 = Recipe(
             Ratio("megabytes", "BestLoss", "Pow-6", 10, partly=1.0),
             erratum="sizes of Python objects, not of messages",
             see="schemes/label-clusters.md#messages-and-bytes",
+            kind="theory",
         ),
         Claim(
             "and over ten times as many messages",
             "Figure 4.21, bars; no numbers in the text",
             Ratio("messages", "BestLoss", "Pow-6", 10, partly=1.0),
+            kind="theory",
         ),
         Claim(
             "and Power-of-Choice with d = 100 nearly as much as BestLoss",
@@ -119,6 +130,7 @@ TABLE_4_2 = Recipe(
             Ratio("megabytes", "Pow-100", "BestLoss", 0.7),
             erratum="sizes of Python objects, not of messages",
             see="schemes/label-clusters.md#messages-and-bytes",
+            kind="theory",
         ),
     ),
     panels=(
@@ -134,5 +146,10 @@ TABLE_4_2 = Recipe(
     notes=(
         "The printed numbers are sizes of lists and dictionaries in CPython 3.10, not of messages: "
         "models are not in them. As sent, a client that tells its loss receives the model first.",
+    ),
+    readings=(
+        "A message: a request, an answer, a model or an update here; an exchange of two of them is "
+        "possible.",
+        "Questions that are asked once, for the label counts: left out of a round here.",
     ),
 )  # fmt: skip
