@@ -331,7 +331,7 @@ ERRATA = (
         "It selects by loss in the first x rounds, as the text and Table 4.2 say.",
         "Both branches of the printed algorithm are the same.",
         "tests/schemes/test_label_clusters.py"
-        "::test_best_loss_x_begins_with_best_loss_as_the_prose_has_it",
+        "::test_algorithm_10_as_printed_is_data_loss_in_every_round",
     ),
     Erratum(
         THESIS,
@@ -348,7 +348,7 @@ ERRATA = (
         "A client that was selected before must be left out, or it is selected twice.",
         "Two chosen clusters of one client each, w = 2, d = 4: the same outside client has the "
         "highest loss of both lists.",
-        "tests/schemes/test_label_clusters.py::test_golden_fill_rule",
+        "tests/schemes/test_label_clusters.py::test_as_printed_the_same_filler_wins_twice",
     ),
     Erratum(
         THESIS,
