@@ -53,7 +53,16 @@ def test_silhouettes_stand_beside_the_thesis(
     assert table_4_1.FEATURES["features, optics, K = 100, HD 0.8"] is None
 
 
-@pytest.mark.parametrize("name", ["thesis-fig-1-1", "thesis-table-4-3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "thesis-fig-1-1",
+        "thesis-fig-4-10",
+        "thesis-fig-4-16",
+        "thesis-readings",
+        "thesis-table-4-3",
+    ],
+)
 def test_curves_f1_and_claims(name: str, tmp_path: Path) -> None:
     judged = Judged.of(Run.of(small(name), "quick", tmp_path, jobs=1)())
     assert [finding.units for finding in judged.findings] == [2] * len(judged.findings)
