@@ -213,8 +213,10 @@ def test_what_is_free_is_never_more_than_a_limit(monkeypatch: pytest.MonkeyPatch
     texts = {"/sys/fs/cgroup/memory.max": "5000", "/sys/fs/cgroup/memory.current": "4000"}
     monkeypatch.setattr(memory, "_read", lambda path: texts.get(path, ""))
     assert memory.free_bytes() == 1000
+    texts["/sys/fs/cgroup/memory.stat"] = "anon 3900\ninactive_file 100"
+    assert memory.free_bytes() == 1100
     for most, now in (("max", "4000"), ("5000", ""), ("", "4000")):  # no limit, or half of it
-        texts.update(zip(texts, (most, now), strict=True))
+        texts.update(zip(texts, (most, now), strict=False))
         assert memory.free_bytes() == float("inf")
     monkeypatch.setattr(memory, "_read", lambda path: "MemAvailable: 7 kB" if "mem" in path else "")
     assert memory.free_bytes() == 7 * 1024

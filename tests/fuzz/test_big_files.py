@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -136,6 +139,89 @@ def write_npz(path: Path, **arrays: tuple) -> None:
                 file.write(first.tobytes())
                 for _ in range(times):
                     file.write(again.tobytes())
+
+
+BYTES = (np.zeros(1, np.uint8), np.zeros(10**8, np.uint8))
+"""The first part, and one that follows it; see `write_npz`."""
+
+
+def test_an_npz_that_unpacks_to_gigabytes_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "a.npz"
+    x, more = (part.reshape(-1, 1) for part in BYTES)
+    write_npz(path, x=(x, more, 40), y=(np.arange(2),))
+    assert path.stat().st_size < 20_000_000
+    says = rf"TooLarge 'x' in '{path}' takes 4\.0 GB of memory, and [01]\.\d GB are free: .*"
+    assert re.fullmatch(says, loaded(str(path)))
+    write_npz(path, x=(x,), y=(*BYTES, 40))
+    assert loaded(str(path)).startswith(f"TooLarge 'y' in '{path}' takes 4.0 GB of memory")
+
+
+def test_samples_that_fit_once_but_not_twice_are_refused(tmp_path):
+    """They are copied to be divided into those for training and for testing."""
+    images = np.zeros((100, 10**6), np.uint8)
+    write_npz(tmp_path / "a.npz", x=(images[:2], images, 7), y=(np.arange(702) % 2,))
+    assert loaded(str(tmp_path / "a.npz")).startswith("TooLarge A copy of the samples, ")
+
+
+def test_an_array_that_is_larger_than_its_file_is_refused(tmp_path):
+    """numpy takes the memory for what a header says before it reads; a text may have no width."""
+    path = tmp_path / "a.npz"
+    for dtype in ("<f8", "<U0"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("x", "y"):
+                with archive.open(f"{name}.npy", "w") as file:
+                    header = {"descr": dtype, "fortran_order": False, "shape": (10**12,)}
+                    np.lib.format.write_array_header_1_0(file, header)
+        assert loaded(str(path)).startswith(f"BadInput 'x' in '{path}' is damaged")
+
+
+def test_an_npz_that_is_known_by_name_is_refused_before_it_is_read(tmp_path):
+    images = np.zeros((10**5, 28, 28), np.uint8)
+    few = np.zeros(1, np.int64)
+    write_npz(
+        tmp_path / "femnist_leaf_subset.npz",
+        x_train=(images[:1], images, 40),
+        **dict.fromkeys(("y_train", "writer_train", "y_test", "writer_test"), (few,)),
+        x_test=(images[:1],),
+        writers=(np.array(["a"]),),
+    )
+    assert loaded("femnist", tmp_path).startswith("TooLarge 'x_train' in ")
+
+
+def test_labels_in_an_npy_file_must_fit_into_memory(tmp_path):
+    """Samples stay on disk, labels do not."""
+    for name, width in (("x", (1,)), ("y", ())):
+        with (tmp_path / f"{name}.npy").open("wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": (3 * 10**8, *width)}
+            np.lib.format.write_array_header_1_0(file, header)
+            sparse(file, file.tell() + 3 * 10**8)
+    assert loaded(str(tmp_path / "x.npy")).startswith(f"TooLarge The labels of '{tmp_path}")
+
+
+def test_updates_must_fit_into_memory(tmp_path):
+    with (tmp_path / "u.npy").open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (10, 10**8)}
+        np.lib.format.write_array_header_1_0(file, header)
+        sparse(file, file.tell() + 4 * 10**9)
+    code = """
+import sys
+from pathlib import Path
+from fedcohort.cli.tables import read_updates
+from fedcohort.core.errors import FedcohortError
+try:
+    read_updates(Path(sys.argv[1]))
+except FedcohortError as error:
+    print(type(error).__name__, error)
+"""
+    done = bounded(code, tmp_path / "u.npy", megabytes=5000)
+    assert done.stdout.startswith(f"TooLarge {tmp_path / 'u.npy'} takes 8.0 GB"), done.stderr
+
+
+def sparse(file: IO[bytes], size: int) -> None:
+    """Give a file that size without writing it, or skip the test."""
+    os.truncate(file.fileno(), size)
+    if os.fstat(file.fileno()).st_blocks * 512 > size // 2:
+        pytest.skip("files on this disk are not sparse")
 
 
 def test_a_long_name_of_a_client_is_kept_once_in_a_picture():

@@ -16,6 +16,7 @@ import numpy as np
 from fedcohort.cli.headings import is_heading, is_id_name, is_size_name, unmistakable
 from fedcohort.core.errors import BadInput, DataNotFound, brief
 from fedcohort.core.federation import Federation, importance_of
+from fedcohort.core.memory import check_fits
 from fedcohort.core.types import Array, Floats, Ints
 
 LARGEST = 10**15
@@ -164,11 +165,12 @@ def read_updates(path: Path) -> Floats:
     """(n, d) from an ``.npy`` file, in the order of the sizes file."""
     exists(path)
     try:
-        values = np.load(path, allow_pickle=False)
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError):  # what numpy says of it is of no help
         raise BadInput(f"{path} must be an .npy file of numbers, as numpy.save writes.") from None
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "iuf":
         raise BadInput(f"{path} must hold one row of numbers per client.")
+    check_fits(8 * values.size, f"{path}")
     return values.astype(np.float64)
 
 

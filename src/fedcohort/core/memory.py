@@ -7,6 +7,8 @@ import math
 import os
 from pathlib import Path
 
+from fedcohort.core.errors import TooLarge
+
 
 def free_bytes() -> float:
     """What this process may still take: the machine's, the container's and its own limit.
@@ -14,6 +16,16 @@ def free_bytes() -> float:
     Infinite where the system does not tell.
     """
     return min(_of_machine(), _of_container(), _of_process())
+
+
+def check_fits(needed: float, what: str) -> None:
+    """Refuse what needs more memory than is free."""
+    free = free_bytes()
+    if needed > free:
+        raise TooLarge(
+            f"{what} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: use "
+            "a smaller one, or more memory."
+        )
 
 
 def _of_machine() -> float:
@@ -25,7 +37,11 @@ def _of_machine() -> float:
 
 def _of_container() -> float:
     most, now = (_read(f"/sys/fs/cgroup/memory.{name}").strip() for name in ("max", "current"))
-    return float(most) - float(now) if most.isdigit() and now.isdigit() else math.inf
+    if not (most.isdigit() and now.isdigit()):
+        return math.inf
+    told = dict(line.split()[:2] for line in _read("/sys/fs/cgroup/memory.stat").splitlines())
+    cached = float(told.get("inactive_file", 0))  # copies of files, which make room for others
+    return float(most) - float(now) + cached
 
 
 def _of_process() -> float:

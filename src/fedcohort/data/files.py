@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, FedcohortError
+from fedcohort.core.memory import check_fits
 from fedcohort.core.types import Array
 
 Shape: TypeAlias = tuple[int, ...]
@@ -114,7 +116,7 @@ def read_arrays(path: Path, wanted: Mapping[str, Like]) -> dict[str, Array]:
     try:
         with zipfile.ZipFile(path) as archive:
             return {key: _member(archive, path, key, like) for key, like in wanted.items()}
-    except BadInput:
+    except (FedcohortError, MemoryError):
         raise
     # Fuzzing met LZMAError, UnicodeDecodeError and RuntimeError beside the documented
     # BadZipFile: any failure to read foreign bytes is a bad file.
@@ -140,22 +142,27 @@ def _member(archive: zipfile.ZipFile, path: Path, key: str, like: Like) -> Array
         raise BadInput(
             f"'{key}' in '{path}' unpacks to {declared} bytes, at most {like.limit} expected."
         )
-    with archive.open(f"{key}.npy") as handle:
-        # zipfile stops at the declared size even if the packed stream goes on.
-        content = io.BytesIO(handle.read())
+    check_fits(declared, f"'{key}' in '{path}'")
     try:
-        found, dtype = _npy_header(content)
+        # zipfile stops at the declared size even if the packed stream goes on.
+        with archive.open(f"{key}.npy") as handle:
+            found, dtype = _npy_header(handle)
         if not like.fits(found, dtype):
             raise BadInput(f"'{key}' in '{path}' must be {like.words}; got {dtype} {found}.")
-        content.seek(0)
-        return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
-    except BadInput:
+        # numpy takes the memory for what a header says before it reads.
+        if max(math.prod(found) * dtype.itemsize, *found[:1]) > declared:
+            raise ValueError(f"{dtype} {found} in {declared} bytes")
+        with archive.open(f"{key}.npy") as handle:
+            array = np.asarray(np.lib.format.read_array(handle, allow_pickle=False))
+            handle.read()  # to the end, where its checksum is compared
+        return array
+    except (BadInput, MemoryError):
         raise
     except Exception as error:  # numpy's header parser lets TokenError and TypeError through
         raise BadInput(f"'{key}' in '{path}' is damaged ({_short(error)}).") from error
 
 
-def _npy_header(content: BinaryIO) -> tuple[Shape, np.dtype[np.generic]]:
+def _npy_header(content: IO[bytes]) -> tuple[Shape, np.dtype[np.generic]]:
     version = np.lib.format.read_magic(content)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(content)

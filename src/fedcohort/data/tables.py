@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fedcohort.core.memory import check_fits
 from fedcohort.core.types import Array, Bools, Floats, Ints
 
 
@@ -35,6 +36,7 @@ def with_test_set(
 
     So every group with n samples or more is tested, and labels are spread evenly over both parts.
     """
+    check_fits(x.nbytes, "A copy of the samples, for training and testing,")
     of = np.zeros(len(y), np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     order = np.argsort(y, kind="stable")
     test = np.empty(len(y), dtype=np.bool_)

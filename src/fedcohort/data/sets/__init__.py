@@ -13,7 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, TooLarge, shown
+from fedcohort.core.memory import free_bytes
 from fedcohort.core.registry import Kind, Prepared
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.places import Found, Request
@@ -62,13 +63,22 @@ def load(
         It is nowhere; the message lists the places and says what to do.
     BadInput
         A file in ``root`` is damaged or holds something else.
+    TooLarge
+        It does not fit into memory.
 
     Examples
     --------
     >>> load("digits")
     <Dataset digits: 1442 train + 355 test, 64 features, 10 classes>
     """
-    loaded: Dataset = _prepared(name, **settings)(Request(_root(root), download))
+    read = _prepared(name, **settings)
+    try:
+        loaded: Dataset = read(Request(_root(root), download))
+    except MemoryError:
+        raise TooLarge(
+            f"The data set {shown(name)} does not fit into memory, of which "
+            f"{free_bytes() / 1e9:.1f} GB are free: use less data, or more memory."
+        ) from None
     return loaded
 
 

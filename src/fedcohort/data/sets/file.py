@@ -13,6 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
+from fedcohort.core.memory import check_fits
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.types import Array, Ints
 from fedcohort.data.dataset import Dataset, coded, coded_groups
@@ -201,6 +202,7 @@ def _mapped(folder: Path, name: str) -> Array:
 
 def _numbered(y: Mapping[str, Array], place: Path) -> tuple[dict[str, Ints], int]:
     """Labels as 0, 1, ...: whole numbers as they are, texts in their order."""
+    check_fits(sum(8 * len(array) for array in y.values()), f"The labels of '{place}'")
     kinds = {array.dtype.kind for array in y.values()}
     if kinds <= set("US"):
         numbers, names = coded(y)
