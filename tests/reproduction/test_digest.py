@@ -39,6 +39,7 @@ from helpers.makers import loaded as loaded_maker
 
 maker = loaded_maker("make_reproduction")
 REKEY = Path(__file__).parents[2] / "docs" / "rekey_results.py"
+RENAME = REKEY.with_name("rename_fedsampling_results.py")
 
 
 def compute(scale: Scale, seed: int) -> Computed:
@@ -275,3 +276,30 @@ def test_an_arm_gets_another_label_only_with_the_same_settings(
     assert rekey.relabelled(facts, other, QUICK, {"mine": "mine, sound"}) is None
     longer = replace(QUICK, rounds=3)
     assert rekey.relabelled(facts, after, longer, {"mine": "mine, sound"}) is None
+
+
+def test_only_a_result_of_the_same_runs_gets_new_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = loaded(RENAME, "rename", monkeypatch)
+
+    def with_arms(rounds: int = 1, **arms: str) -> Recipe:
+        cell = replace(MINE.cells[0], arms=arms, rounds=rounds, tuned=None)
+        return replace(
+            MINE, cells=(cell,), claims=(Claim("a is 1", "1", Close("accuracy", "a", 1, 0.1)),)
+        )
+
+    before = with_arms(old="md:m=2")
+    criterion = str(Close("accuracy", "old", 1, 0.1))
+    told = {"statement": "old is 1", "criterion": criterion, "verdict": "reproduced"}
+    facts = {"recipe": "mine", "settings": before.settings(QUICK), "claims": [told]}
+    names = {"old": "a"}
+    new = rename.renamed(facts, with_arms(a="md:m=2"), QUICK, names)
+    assert new["digest"] == with_arms(a="md:m=2").digest(QUICK)
+    assert [(each["statement"], each["verdict"]) for each in new["claims"]] == [
+        ("a is 1", "reproduced")
+    ]
+    assert "added" not in new
+    more = with_arms(a="md:m=2", b="full")
+    assert rename.renamed(facts, more, QUICK, names) is None
+    assert rename.renamed(facts, more, QUICK, names, ("b",))["added"] == ["b"]
+    for other in (with_arms(a="md:m=3"), with_arms(rounds=2, a="md:m=2"), with_arms(old="md:m=2")):
+        assert rename.renamed(facts, other, QUICK, names) is None

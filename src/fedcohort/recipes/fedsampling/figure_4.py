@@ -5,7 +5,6 @@ from __future__ import annotations
 from fedcohort.recipes.fedsampling import PAPER
 from fedcohort.recipes.fedsampling._runs import (
     AS_PRINTED,
-    BY_COUNTS,
     CHOSEN_CLIENTS,
     CORRECTED,
     FLOOR,
@@ -28,7 +27,7 @@ SIGMAS = {f"sigma = {sigma:g}": sigma for sigma in (0.5, 1.0, 2.0, 4.0)}
 FIRST, *_, LAST = SIGMAS
 SLOPE = (0.3, 0.1, -0.1, -0.3)
 """Of accuracy on -log2 of the four sigmas, by least squares: what a doubling costs."""
-SHOWN = (AS_PRINTED, CORRECTED, KNOWN, NAIVE, BY_COUNTS, "FedAvg, uniform", "FedAvg, weighted")
+SHOWN = (AS_PRINTED, CORRECTED, KNOWN, NAIVE, "FedAvg, uniform", "FedAvg, weighted")
 
 
 def _declines(name: str) -> Claim:
