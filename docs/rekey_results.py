@@ -77,11 +77,10 @@ def relabelled(
     """Return a result with new labels, or None if an arm has other settings under its new one.
 
     A claim stays if the recipe has its criterion under the new labels, and so do arms that the
-    recipe no longer has. A result that has new
-    labels is left alone.
+    recipe no longer has. A result that has new labels is left alone.
     """
     every = {label for cell in facts["settings"]["cells"].values() for label in cell["arms"]}
-    if not every & labels.keys():
+    if not every & labels.keys() or every & set(labels.values()):
         return None
     cells, now = {}, recipe.settings(scale)["cells"]
     for name, cell in facts["settings"]["cells"].items():

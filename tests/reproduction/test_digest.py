@@ -272,6 +272,8 @@ def test_an_arm_gets_another_label_only_with_the_same_settings(
         "gone": "md:m=2",
     }
     assert rekey.relabelled(new, after, QUICK, {"mine": "mine, sound"}) is None  # it has them
+    run_again = Judged.of(Run.of(after, "quick", tmp_path / "again", jobs=1)()).as_dict()
+    assert rekey.relabelled(run_again, after, QUICK, {"mine": "mine, sound"}) is None  # has both
     other = recipe({"mine, sound": "md:m=4", "md": "md:m=3"}, "mine, sound")
     assert rekey.relabelled(facts, other, QUICK, {"mine": "mine, sound"}) is None
     longer = replace(QUICK, rounds=3)
