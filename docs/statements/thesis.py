@@ -104,6 +104,22 @@ _GROUPS = "tests/schemes/test_label_clusters.py::"
 
 STATEMENTS: tuple[Statement, ...] = (
     Statement(
+        "Algorithm 1",
+        "d candidates are drawn one after another with chances p_k; the m highest losses train.",
+        "tests/schemes/test_pow_d.py::test_the_law_is_that_of_the_paper",
+    ),
+    Statement(
+        "(1.6)",
+        "The gap between global and local optimum is 0 where all optima agree, and above 0 "
+        "elsewhere.",
+        _SKEW + "test_gap_of_quadratics_is_the_spread_of_their_minima",
+    ),
+    Statement(
+        "Fact 1",
+        "Drawn one after another without replacement, every subset of m is equally likely.",
+        "tests/maths/test_draws.py::test_distinct_is_uniform_over_all_sets",
+    ),
+    Statement(
         "Claim 1",
         "The sum of the k smallest of r draws is in expectation at most the sum of k draws.",
         _SKEW + "test_claim_1_the_best_of_more_is_no_worse",
