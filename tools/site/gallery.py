@@ -12,7 +12,6 @@ PAGES = (
     ("images/hcsfed.png", "Strata and draws of HCSFed", "schemes/hcsfed.md"),
     ("images/label-clusters.png", "Clients grouped by their labels", "schemes/label-clusters.md"),
     ("images/haccs.png", "Clusters of devices", "schemes/haccs.md"),
-    ("images/power-of-choice.png", "Who is chosen by loss", "schemes/power-of-choice.md"),
 )  # fmt: skip
 
 
