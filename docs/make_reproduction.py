@@ -20,7 +20,7 @@ from typing import Any
 from statements import Changed, Statement
 
 from fedcohort.core.errors import BadInput
-from fedcohort.core.plain_values import changed_settings
+from fedcohort.core.plain_values import changed_settings, settings_digest
 from fedcohort.recipes import recipes
 from fedcohort.reproduction.findings import NOT, NOT_RUN, PARTLY, REPRODUCED, UNDECIDED, Judge
 from fedcohort.reproduction.judged import found_text, marked, times
@@ -190,6 +190,7 @@ def _same_runs(facts: Facts, recipe: Recipe, scale: Scale, judge: Judge) -> bool
     before, now = facts.get("settings"), recipe.settings(scale)
     return (
         isinstance(before, dict)
+        and facts.get("digest") == settings_digest(before)
         and judge.compared is not None
         and (wanted := _decisive(now, judge.compared)) is not None
         and _decisive(before, judge.compared) == wanted

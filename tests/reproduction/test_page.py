@@ -264,3 +264,16 @@ def test_a_result_counts_for_the_arms_that_are_as_they_were(tmp_path: Path) -> N
     assert counts(arms={"two": "md:m=2", "three": "uniform:m=2"}) == [False, False, False]
     assert counts(rounds=3) == [False, False, False]
     assert counts(arms=list(arms.values())) == [False, False, False]
+
+
+def test_a_computed_number_counts_whatever_the_arms_and_not_in_another_version(
+    tmp_path: Path,
+) -> None:
+    def recipe(*arms: str, **changed: Any) -> Recipe:
+        cell = Cell("cell", Problem("digits", "iid:n=4"), dict.fromkeys(arms, "full"), rounds=1)
+        return replace(RECIPE, cells=(cell,), **changed)
+
+    facts = judged(recipe("one"), "quick", tmp_path)
+    for changed, counts in ((recipe("two"), True), (recipe("one", version=2), False)):
+        (row,) = maker.rows([changed], [facts])
+        assert (row.found is not None) == counts

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.reproduction.estimate import number
 from fedcohort.reproduction.findings import NOT, PARTLY, REPRODUCED, Finding, Judge
-from fedcohort.reproduction.results import COMPUTED, Results
+from fedcohort.reproduction.results import COMPUTED, Of, Results
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,11 @@ class Exact(Judge):
     of: str
     printed: float
     within: float
+
+    @property
+    def compared(self) -> tuple[Of, ...]:
+        """Return no arms: ``version`` and ``numbers`` decide what is computed."""
+        return ()
 
     def judge(self, results: Results) -> Finding:
         found = results.values(COMPUTED, self.of).numbers
@@ -47,6 +52,11 @@ class Holds(Judge):
     of: str
     criterion: str = ""
     shown: str = ""
+
+    @property
+    def compared(self) -> tuple[Of, ...]:
+        """Return no arms: ``version`` and ``numbers`` decide what is computed."""
+        return ()
 
     def judge(self, results: Results) -> Finding:
         found = results.values(COMPUTED, self.of).numbers > 0.5

@@ -101,7 +101,7 @@ class Judge(ABC):
 
     @property
     def compared(self) -> tuple[Of, ...] | None:
-        """Return the arms whose runs decide; None where others may, or computed numbers do."""
+        """Return the arms whose runs decide; None where they are not known."""
         return None
 
     @abstractmethod
