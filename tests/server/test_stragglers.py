@@ -128,7 +128,7 @@ def test_a_deadline_in_a_run() -> None:
     np.testing.assert_allclose(ended.time, np.minimum(free.time, limit))
     assert (ended.filled < 1).any()
     assert (ended.filled == 1).any()
-    assert ended.settings["dropouts_rule"] == "hajek"
+    assert ended.settings["dropouts_rule"] == "hajek:scale=difference"
     assert set(ended.settings["withdrawn"]) == {c.value for c in scheme("md").claims
                                                 if c.name != "SUMS_TO_ONE"}  # fmt: skip
     assert "withdrawn" not in free.settings
@@ -158,6 +158,7 @@ def test_over_commitment_in_a_run() -> None:
     words = {"rounds": 30, "work": LocalWork(steps=5, batch=10), "devices": "lognormal:jitter=0.3"}
     plain = simulate(task(), "uniform:m=4", **words)
     more = simulate(task(), "uniform:m=4", stragglers="over-commit:factor=1.5", **words)
+    assert more.settings["dropouts_rule"] == "hajek:scale=draws"
     assert (more.distinct == 4).all()
     assert (more.invited == 6).all()
     assert more.time.sum() < 0.7 * plain.time.sum()

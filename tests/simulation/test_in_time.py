@@ -233,7 +233,7 @@ def test_clients_leave_in_the_middle_of_training(tmp_path) -> None:
     assert trace.time[0] == 6.0  # then client 0 is known to be gone
     assert trace.void[1:].all()  # nobody is there any more
     assert trace.available.tolist() == [2, 0, 0]
-    assert trace.settings["dropouts_rule"] == "hajek"
+    assert trace.settings["dropouts_rule"] == "hajek:scale=difference"
 
 
 def test_availability_in_time_needs_devices() -> None:

@@ -191,7 +191,7 @@ class CohortStrategy(Strategy):
             checked_seed(seed, "CohortStrategy"),
             optimiser_by_name(optimiser),
             aggregator_by_name(aggregator),
-            dropout_rule("hajek" if rule.withdraws and dropouts is None else dropouts),
+            rule.drop_outs if rule.withdraws and dropouts is None else dropout_rule(dropouts),
             float(quorum),
             algorithm_by_name(algorithm),
             guards(hardened),

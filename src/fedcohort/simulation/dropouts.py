@@ -27,7 +27,7 @@ class DropOuts(Checked):
 
     >>> from fedcohort.simulation import Random
     >>> DropOuts(Random(0.7)).rule
-    Redraw(attempts=2)
+    Redraw(scale='difference', attempts=2)
     """
 
     answering: Availability

@@ -33,7 +33,7 @@ from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
-from fedcohort.server.dropouts import AsDrawn, Hajek
+from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, run_round
@@ -175,7 +175,7 @@ def simulate(
         checked_seed(seed, "simulate"),
         optimiser_by_name(optimiser),
         aggregator_by_name(aggregator),
-        (Hajek() if loses else AsDrawn()) if dropouts is None else dropouts.rule,
+        (rule.drop_outs if loses else AsDrawn()) if dropouts is None else dropouts.rule,
         0.0 if dropouts is None else dropouts.quorum,
         algorithm_by_name(algorithm),
         guards(hardened),

@@ -14,10 +14,16 @@ then ends at j with probability r_j a_j (1 - (1 - A)^t) / A instead of r_j, so t
 
     h_j = omega_j * A / (a_j (1 - (1 - A)^t))          (omega_j / a_j without replacements)
 
-Weights are scaled to the sum that was drawn (Hajek), and the bias of that ratio is taken out by
-the jackknife (Quenouille 1956). Availability is learnt from *earlier* rounds alone, as
-1/a = (asked + 1) / (answered + 1), which is unbiased but for (1 - a)^(asked + 1) / a; a client's
-answer of the round itself must not enter, or the correction would be too small.
+Alone, these weights are unbiased, but their sum varies with the number of answers. So a client
+that does not answer counts as the mean of those that do, and one that does as that mean plus
+h_j / omega_j times what its update differs from it (`Hajek`, ``scale=difference``). The mean leaves
+out the client itself, so whether it answers is independent of it, and the expected weight stays
+omega_j whatever the weights are. Scaling the h_j to the sum that was drawn (``scale=weights``) is
+biased where weights differ, as those of ``uniform`` do.
+
+Availability is learnt from *earlier* rounds alone, as 1/a = (asked + 1) / (answered + 1), which is
+unbiased but for (1 - a)^(asked + 1) / a; a client's answer of the round itself must not enter, or
+the correction would be too small.
 
 Where pools overlap (the neighbours of each client, in designs that spread or balance a cohort),
 A / (1 - (1 - A)^t) becomes 1 / v_j, v_j how often a draw comes to j (`Pools.visits`), and the
@@ -41,7 +47,7 @@ from typing import Any
 from fedcohort.core.registry import Kind
 from fedcohort.server.dropouts._attendance import Attendance
 from fedcohort.server.dropouts._settling import Completed, settle
-from fedcohort.server.dropouts.base import DropOutRule, jackknifed
+from fedcohort.server.dropouts.base import DropOutRule, Turnout
 from fedcohort.server.dropouts.hajek import Hajek
 from fedcohort.server.dropouts.none import AsDrawn
 from fedcohort.server.dropouts.redraw import Redraw
@@ -56,8 +62,8 @@ __all__ = [
     "Hajek",
     "Redraw",
     "Survivors",
+    "Turnout",
     "dropout_rule",
-    "jackknifed",
     "settle",
 ]
 
@@ -68,6 +74,6 @@ def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> D
     """The rule of that name; None is the default, and a rule is itself.
 
     >>> dropout_rule("redraw", attempts=1)
-    Redraw(attempts=1)
+    Redraw(scale='difference', attempts=1)
     """
     return RULES.build(which, **parameters)

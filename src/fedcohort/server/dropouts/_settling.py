@@ -15,7 +15,7 @@ from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import below, permutation, steadily_below
 from fedcohort.server.dropouts._attendance import Attendance
-from fedcohort.server.dropouts.base import DropOutRule
+from fedcohort.server.dropouts.base import DropOutRule, Turnout
 
 
 class Completed(NamedTuple):
@@ -53,24 +53,28 @@ def settle(
     pools = None if law is None or not rule.attempts else law.pools()
     reserve = cohort.reserve if pools is None and rule.attempts else None
     asked, clients, weights, draws = cohort.clients, cohort.clients, cohort.weights, cohort.draws
+    replied = np.ones(len(clients), dtype=bool)
     if not everyone:
         books = _Books(cohort, answered, len(attendance.asked))
         if pools is not None and law is not None:
             yield from _redrawn(books, pools, law.value, rule.attempts, rng)
         elif reserve is not None:
             yield from _from_reserve(books, reserve, rule.attempts, rng)
-        asked, clients, weights, draws = books.result()
-    now = attendance.after(asked, clients)
-    filled = float(draws.sum() / cohort.draws.sum()) if len(cohort) else 1.0
+        asked, clients, weights, draws, replied = books.result()
+    here, times = clients[replied], draws[replied]
+    now = attendance.after(asked, here)
+    filled = float(times.sum() / cohort.draws.sum()) if len(cohort) else 1.0
     factors = np.ones(len(clients))  # a reserve: as if the scheme had known who would answer
     if reserve is None:
         factors = _factors(clients, pools, attendance, 1 + rule.attempts)
     whole = filled == 1.0 and bool(np.all(factors == 1.0))
     if whole and everyone:
         return Completed(cohort, now, filled)
+    counted = weights[replied]
     if not (whole and reserve is not None):
-        weights = rule.weights(float(cohort.weights.sum()), weights, factors)
-    kept = replace(cohort, clients=clients, weights=weights, draws=draws, reserve=None)
+        drawn = float(cohort.weights.sum())
+        counted = rule.weights(Turnout(drawn, weights, draws, factors, replied))
+    kept = replace(cohort, clients=here, weights=counted, draws=times, reserve=None)
     return Completed(kept, now, filled)
 
 
@@ -92,27 +96,38 @@ class _Books:
         self.asked, self.answered = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.heard(cohort.clients, answered)
         self.lost = np.flatnonzero(~self.answered[cohort.clients])  # places in the cohort
-        there = np.flatnonzero(self.answered[cohort.clients])
         self.weights, self.draws = np.zeros(n), np.zeros(n, dtype=np.int64)
-        self.weights[cohort.clients[there]] = cohort.weights[there]
-        self.draws[cohort.clients[there]] = cohort.draws[there]
+        self.weights[cohort.clients] = cohort.weights
+        self.draws[cohort.clients] = cohort.draws
 
     def heard(self, asked: Ints, answered: Ints) -> None:
         """Book answers."""
         self.asked[asked] = True
         self.answered[answered] = True
 
-    def result(self) -> tuple[Ints, Ints, Floats, Ints]:
-        """Who was asked; who answered, what their draws weigh, and how many they have. # (k,)."""
-        clients = np.flatnonzero(self.asked & self.answered)
-        return np.flatnonzero(self.asked), clients, self.weights[clients], self.draws[clients]
+    def moved(self, draws: list[tuple[int, int]], value: Floats) -> None:
+        """Book draws that have gone from one client to another, whose draws weigh ``value``."""
+        left, came = (
+            np.bincount(np.array(clients, dtype=np.int64), minlength=len(self.draws))
+            for clients in ([one for one, _ in draws], [other for _, other in draws])
+        )
+        self.weights -= self.weights * left / np.maximum(self.draws, 1)
+        self.weights += came * value
+        self.draws += came - left
+
+    def result(self) -> tuple[Ints, Ints, Floats, Ints, Bools]:
+        """Who was asked; (k,) whose draws count or are lost, their weights, number, and which."""
+        replied = self.asked & self.answered
+        clients = np.flatnonzero(replied | (self.draws > 0))
+        weights, draws = self.weights[clients], self.draws[clients]
+        return np.flatnonzero(self.asked), clients, weights, draws, replied[clients]
 
 
 def _redrawn(
     books: _Books, pools: Pools, value: Floats, attempts: int, rng: np.random.Generator
 ) -> Generator[Ints, Ints, None]:
     """Every lost draw is made again in its pool; who is drawn weighs what its draws do."""
-    cohort, extra = books.cohort, np.zeros_like(books.draws)
+    cohort, filled = books.cohort, list[tuple[int, int]]()
     lost = np.repeat(cohort.clients[books.lost], cohort.draws[books.lost]).tolist()
     for _ in range(attempts):
         tried: list[tuple[int, int]] = []  # (who is lost, to whom the draw has gone)
@@ -121,7 +136,7 @@ def _redrawn(
         for k, client in enumerate(lost):
             other = found[k] if found else _drawn_in(pools.of(client), books, taken, rng)
             if other is not None and books.answered[other]:
-                extra[other] += 1
+                filled.append((client, other))
             elif other is not None:  # None: the pool is exhausted, and the draw stays lost
                 tried.append((client, other))
                 taken[other] = True
@@ -129,10 +144,9 @@ def _redrawn(
             break
         wanted = np.unique([other for _, other in tried])
         books.heard(wanted, (yield wanted))
-        np.add.at(extra, [other for _, other in tried if books.answered[other]], 1)
+        filled += [(client, other) for client, other in tried if books.answered[other]]
         lost = [client for client, other in tried if not books.answered[other]]
-    books.weights += extra * value
-    books.draws += extra
+    books.moved(filled, value)
 
 
 def _drawn_in(pool: Pool, books: _Books, taken: Bools, rng: np.random.Generator) -> int | None:
@@ -164,6 +178,7 @@ def _from_reserve(
         places, came = np.array(list(taken)), books.answered[others]
         books.weights[others[came]] = books.cohort.weights[places[came]]
         books.draws[others[came]] = books.cohort.draws[places[came]]
+        books.draws[books.cohort.clients[places[came]]] = 0
         books.lost = np.setdiff1d(books.lost, places[came])
 
 

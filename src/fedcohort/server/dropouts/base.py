@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from fedcohort.core.parameters import Checked
-from fedcohort.core.types import Floats
+from fedcohort.core.types import Bools, Floats, Ints
+
+
+class Turnout(NamedTuple):
+    """Who replied in a round, and whose draws are lost: (k,) clients, in ascending order.
+
+    A client whose lost draws all went to others is not among them.
+    """
+
+    drawn: float
+    """The sum of the weights of the cohort as drawn."""
+    weights: Floats
+    """What the draws of each client weigh; of a client that did not reply, its lost draws."""
+    draws: Ints
+    factors: Floats
+    """By how much the chance of each client to reply must be made up for."""
+    replied: Bools
 
 
 class DropOutRule(Checked, ABC):
@@ -23,31 +37,8 @@ class DropOutRule(Checked, ABC):
     """Whether weights are known only once it is known who answered."""
 
     @abstractmethod
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        """(k,) what the answers weigh.
-
-        ``drawn`` is the sum of the weights of the cohort, ``answered`` (k,) the weights of those
-        who answered, ``factors`` (k,) by how much their chance to do so must be made up for.
-        """
-
-
-def jackknifed(drawn: float, weights: Floats) -> Floats:
-    """Weights scaled to the sum ``drawn``, so that the scaling itself adds no bias.
-
-    With H = sum_l h_l the ratio estimate is R = sum_i h_i x_i / H, R_l the same without client l,
-    and the jackknife is k R - (k - 1)/k sum_l R_l: again a weighted sum of the x_i. Where it
-    would give somebody a negative weight (one answer dwarfs the others) R itself is used.
-
-    >>> jackknifed(1.0, np.array([1.0, 1.0, 2.0])).round(3)
-    array([0.194, 0.194, 0.611])
-    """
-    k, total = len(weights), float(weights.sum())
-    plain = scaled(drawn, weights)
-    if k < 2:
-        return plain
-    without = 1.0 / (total - weights)  # (k,) one over the sum of the others
-    out: Floats = drawn * weights * (k / total - (k - 1) / k * (without.sum() - without))
-    return out if np.all(np.isfinite(out)) and np.all(out >= 0) else plain
+    def weights(self, turnout: Turnout) -> Floats:
+        """Return what the replies weigh, one number for each client that replied."""
 
 
 def scaled(drawn: float, weights: Floats) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.core.types import Floats
-from fedcohort.server.dropouts.base import DropOutRule
+from fedcohort.server.dropouts.base import DropOutRule, Turnout
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class AsDrawn(DropOutRule):
     biased: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = False
 
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        return answered
+    def weights(self, turnout: Turnout) -> Floats:
+        return turnout.weights[turnout.replied]

@@ -18,6 +18,8 @@ class Redraw(Hajek):
 
     Parameters
     ----------
+    scale
+        As for `Hajek`.
     attempts
         How often a lost draw is made again; every time costs an exchange with clients.
     """

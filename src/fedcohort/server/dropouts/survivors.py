@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.core.types import Floats
-from fedcohort.server.dropouts.base import DropOutRule, scaled
+from fedcohort.server.dropouts.base import DropOutRule, Turnout, scaled
 
 
 @dataclass(frozen=True)
@@ -16,5 +16,5 @@ class Survivors(DropOutRule):
     name: ClassVar[str] = "survivors"
     biased: ClassVar[bool] = True
 
-    def weights(self, drawn: float, answered: Floats, factors: Floats) -> Floats:
-        return scaled(drawn, answered)
+    def weights(self, turnout: Turnout) -> Floats:
+        return scaled(turnout.drawn, turnout.weights[turnout.replied])

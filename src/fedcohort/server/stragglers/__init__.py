@@ -9,8 +9,9 @@ its answer must weigh omega_i / c_i.
 * With a deadline D, c_i = P(T_i <= D) is the client's own: it is learnt from earlier rounds, by the
   drop-out rule ``hajek`` (see `fedcohort.server.dropouts`), as availability is.
 * Of the first k of k' answers, c_i depends on who else is invited. Where devices are alike it is
-  k / k' exactly, and the mean of those who counted (``survivors``) is unbiased for equal weights.
-  Where they are not it is learnt as well, on average over cohorts.
+  k / k' exactly, and the mean of those who counted (``survivors``) is unbiased for equal weights
+  alone. Where they are not it is learnt as well, on average over cohorts, by
+  ``hajek:scale=draws``: the number of answers is fixed, so they are not independent.
 * A client that never makes it has c_i = 0: no weight repairs that. So whoever uses a rule gives up
   the claims about the expected weight, whatever the drop-out rule; runs name what they gave up.
 

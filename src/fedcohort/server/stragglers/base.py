@@ -11,6 +11,7 @@ import numpy as np
 from fedcohort.core.parameters import Checked
 from fedcohort.core.scheme import Claim
 from fedcohort.core.types import Bools, Floats
+from fedcohort.server.dropouts import DropOutRule, Hajek
 
 
 class Closed(NamedTuple):
@@ -28,6 +29,16 @@ class StragglerRule(Checked, ABC):
     """Claims of schemes that no longer hold: who counts depends on who is fast."""
     competing: ClassVar[bool] = False
     """Whether a client that is fast takes the place of another."""
+
+    @property
+    def drop_outs(self) -> DropOutRule:
+        """What corrects weights for late replies, unless another rule is given.
+
+        Where clients compete the number of replies is fixed, so one that is late makes room for
+        another: then scaling to the number of draws is less biased than the difference estimator,
+        which takes replies for independent.
+        """
+        return Hajek(scale="draws" if self.competing else "difference")
 
     def enough(self, invited: int) -> int:
         """How many answers end a round to which so many were invited."""
