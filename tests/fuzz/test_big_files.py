@@ -217,6 +217,46 @@ except FedcohortError as error:
     assert done.stdout.startswith(f"TooLarge {tmp_path / 'u.npy'} takes 8.0 GB"), done.stderr
 
 
+READERS = {
+    "sizes": "fedcohort.cli.tables:read_sizes",
+    "columns": "fedcohort.cli.columns:read_columns",
+    "width": "fedcohort.cli.tables:width_of",
+    "histograms": "fedcohort.cli.tables:read_histograms, None, 3",
+    "devices": "fedcohort.simulation.devices.table:_lines",
+    "availability": "fedcohort.simulation.availability.replay:_read, 1.0, 0",
+    "checkpoint": "fedcohort.core.store:load, 'trace'",
+}
+READ = """
+import sys
+from importlib import import_module
+from pathlib import Path
+from fedcohort.core.errors import FedcohortError
+where, _, rest = sys.argv[1].partition(":")
+name, _, more = rest.partition(", ")
+read = getattr(import_module(where), name)
+for path in sys.argv[2:]:
+    try:
+        read(Path(path), *eval(f"({more},)" if more else "()"))
+    except FedcohortError as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_text_file_without_line_ends_is_not_read_whole(tmp_path, reader):
+    paths = [tmp_path / name for name in "abc"]
+    for path, start in zip(paths, (b"", b"size\n", b"1\n2\n"), strict=True):
+        with path.open("wb") as file:
+            file.write(start)
+            file.flush()
+            sparse(file, 20 * 10**9)
+    done = bounded(READ, READERS[reader], *paths)
+    assert done.returncode == 0, done.stderr[-2000:]
+    says = "TooLarge" if reader == "checkpoint" else "BadInput"
+    starts = [line.split("' ")[0] for line in done.stdout.splitlines()]
+    assert starts == [f"{says} '{path}" for path in paths]
+
+
 def sparse(file: IO[bytes], size: int) -> None:
     """Give a file that size without writing it, or skip the test."""
     os.truncate(file.fileno(), size)

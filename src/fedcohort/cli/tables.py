@@ -16,6 +16,7 @@ import numpy as np
 from fedcohort.cli.headings import is_heading, is_id_name, is_size_name, unmistakable
 from fedcohort.core.errors import BadInput, DataNotFound, brief
 from fedcohort.core.federation import Federation, importance_of
+from fedcohort.core.files import check_lines
 from fedcohort.core.memory import check_fits
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -188,6 +189,7 @@ def width_of(path: Path) -> int:
 
 def _quick_column(path: Path) -> Ints | None:
     """A clean column of integers, ten million lines in seconds; None if anything is odd."""
+    check_lines(path)
     with path.open("rb") as file:
         first = file.readline(10_000).strip()
     if any(mark in first for mark in (b",", b";", b"\t")):
@@ -213,6 +215,7 @@ SAYS_SEPARATOR = re.compile(r'"?sep=([,;\t])"?\s*', re.IGNORECASE)
 
 def rows_of(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of the lines that are not empty; comma, semicolon or tab between cells."""
+    check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = next((line for line in file if line.strip()), "")

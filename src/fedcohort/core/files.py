@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedcohort.core.errors import BadInput, CannotSave, FedcohortError, InUse, quoted, shown
+from fedcohort.core.memory import check_fits
 
 OWNER_ONLY = 0o600
 FOR_ALL_TO_READ = 0o644
@@ -22,6 +23,8 @@ DRAFT = ".fedcohort-draft"
 """How the names of drafts end, and no file of anybody else: what is abandoned is deleted."""
 GRACE = 1.0
 """Seconds before a draft that nobody holds counts as abandoned: it is created, then held."""
+LONGEST_LINE = 1 << 22
+"""Bytes that a line of a text file may have: a million numbers."""
 READ_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # never through a planted link
 
 
@@ -155,7 +158,21 @@ def plain(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 def read_plain(path: Path) -> bytes:
     """The bytes of a file, see `plain`."""
     with plain(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+        check_fits(os.fstat(descriptor).st_size, quoted(path))
         return file.read()
+
+
+def check_lines(path: Path) -> None:
+    """Refuse a text file without line ends, which readers of lines would take for one line."""
+    if not path.is_file():  # a pipe is read but once
+        return
+    with path.open("rb") as file:
+        while len(block := file.read(LONGEST_LINE)) == LONGEST_LINE:
+            if b"\n" not in block and b"\r" not in block:
+                raise BadInput(
+                    f"{quoted(path)} must be a text file with lines of at most {LONGEST_LINE:,} "
+                    "bytes; it has a longer one."
+                )
 
 
 def file_name(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort.core.errors import BadInput, DataNotFound, brief
+from fedcohort.core.files import check_lines
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
@@ -61,6 +62,7 @@ def _read(path: str, period: float, written: int) -> tuple[Intervals, ...]:
     found: dict[str, list[tuple[float, float]]] = {}
     periods: dict[str, float] = {}
     try:
+        check_lines(Path(path))
         with Path(path).open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort.core.files import check_lines
 from fedcohort.simulation.devices.base import DeviceModel, Speeds
 
 COLUMNS = "client,seconds,down,up"
@@ -61,6 +62,7 @@ class Table(DeviceModel):
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, skipinitialspace=True)
