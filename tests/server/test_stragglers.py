@@ -105,6 +105,25 @@ def test_the_mean_of_the_first_is_unbiased_exactly_where_devices_are_alike() -> 
     assert slow[4] == 0  # and no weight repairs who never counts
 
 
+def test_the_mean_of_the_first_is_biased_if_weights_differ() -> None:
+    """Cohorts of 4 of 5 clients, whose weight is 5/4 of their importance; the first 2 count."""
+    importance = [Fraction(size, 20) for size in (1, 2, 3, 4, 10)]
+    mean, cohorts = [Fraction(0)] * 5, list(combinations(range(5), 4))
+    for cohort in cohorts:
+        weights = {client: importance[client] * 5 / 4 for client in cohort}
+        pairs = list(combinations(cohort, 2))
+        for first in pairs:
+            factor = sum(weights.values()) / sum(weights[client] for client in first)
+            for client in first:
+                mean[client] += weights[client] * factor / len(pairs) / len(cohorts)
+    assert mean[4] < importance[4] * Fraction(9, 10)
+    assert mean[0] > importance[0] * Fraction(11, 10)
+    law = scheme("uniform", m=4).law(Federation.from_sizes([1, 2, 3, 4, 10]))
+    drawn = law.draw(_rng())
+    done = complete(Survivors(), drawn, None, Attendance.of(5), lambda asked: asked[:2], _rng())
+    assert done.cohort.weights.sum() == pytest.approx(drawn.weights.sum())  # the rule above
+
+
 def test_settling_divides_by_the_share_that_counted() -> None:
     cohort = scheme("uniform", m=4).law(Federation.from_sizes([1] * 5)).draw(_rng())
     some = cohort.clients[:2]
