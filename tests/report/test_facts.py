@@ -116,6 +116,12 @@ def test_schemes_are_ranked_by_the_seeds_that_all_have(make, capsys):
     assert "Levels are of the seeds that all schemes have." in comparison._repr_html_()
 
 
+def test_mean_curves_are_of_the_seeds_that_all_have(make):
+    """With all runs, uniform would end above md, against the table."""
+    table = facts.curves(lucky(make), ACCURACY).groupby("scheme")["mean"].last()
+    assert table["md"] - table["uniform"] == pytest.approx(0.01)
+
+
 def test_schemes_without_a_common_seed_are_said_to_be_ranked_by_luck(make):
     comparison = lucky(make)
     apart = tuple(t for t in comparison.traces if t.seed not in {2, 3})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Floats
+from fedcohort.report.facts.combine import in_common, parts
 from fedcohort.report.facts.measures import Columns, Measure, by_scheme, drawn, stacked
 from fedcohort.report.facts.spent import spent_bytes, spent_seconds, spent_time
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.DataFrame:
     """One row per scheme and evaluated round: mean, spread and extremes over the seeds.
 
+    The runs are those of the table: partitions and seeds that not every scheme has are left out.
     Every seed's curve is smoothed (``line``) before the mean is taken. ``bytes``, ``seconds`` of
     the machine that ran it and ``time`` by the virtual clock are what was spent until then, mean
     over seeds; evaluation is not counted.
@@ -39,7 +42,8 @@ def curves(comparison: Comparison, measure: Measure, line: str = "raw") -> pd.Da
             "time": np.mean([spent_time(trace)[spent] for trace in traces], axis=0),
         }
 
-    return by_scheme(comparison, table, labels=comparison.labels)
+    counted = tuple(run for _, part in parts(comparison) for run in in_common(part).traces)
+    return by_scheme(replace(comparison, traces=counted), table, labels=comparison.labels)
 
 
 def answers(comparison: Comparison) -> pd.DataFrame:
