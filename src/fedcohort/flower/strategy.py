@@ -290,7 +290,8 @@ class CohortStrategy(Strategy):
         After each round, when all its metrics are there, ``on_round`` is called with its
         `fedcohort.server.records.Record`. Then ``should_stop`` is called with the number of the
         round and the result so far, as by flwr 1.43; the run ends if it returns True. The result
-        contains the earlier rounds, with the single numbers of their metrics.
+        contains the earlier rounds, with the single numbers of their metrics. What
+        ``evaluate_fn`` says of the first model, before any round, is in the first result alone.
         """
         arguments.check_start(
             initial_arrays, num_rounds, should_stop=should_stop, on_round=on_round
