@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fedcohort.report.draw.styles import DARK, LIGHT, style, swatch
+from fedcohort.report.draw.styles import DARK, LIGHT, ORACLE, style, swatch
 
 # Machado et al. (2009), severity 1: what people without one kind of cone see
 SEEN = {
@@ -53,4 +53,6 @@ def test_no_two_schemes_look_alike_even_without_colour():
 
 def test_a_swatch_is_a_drawing():
     for i in range(40):
-        assert len(ElementTree.fromstring(swatch(i))) == 2  # noqa: S314 - our own text
+        assert len(ElementTree.fromstring(swatch(i, "md"))) == 2  # noqa: S314 - our own text
+        guide = ElementTree.fromstring(swatch(i, "target" + ORACLE))  # noqa: S314 - our own text
+        assert len(guide) == 1  # a dashed line without a marker
