@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import notebook, shaped, store
+from fedcohort.core import notebook, shaped, store, told
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort.core.errors import BadInput, UnknownName, brief
 from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import Booked, Entry, Ledger
+from fedcohort.ledger import Booked, Cost, Entry, Ledger
 from fedcohort.maths.curves import first_at, sustained_at
 from fedcohort.maths.inequality import gini, jain
 from fedcohort.server.latencies import Latencies
@@ -27,18 +27,39 @@ BY_NAME = {
     "pictures": "picture.", "metrics": "metric.", "faults": "fault.", "latencies": "latency.",
 }  # fmt: skip
 """Fields that hold arrays by name, and what the names begin with in a file."""
-_SHAPES: Mapping[tuple[int | str, ...], tuple[str, ...]] = {
-    ("T",): (
-        *("train_loss", "test_loss", "accuracy", "weight_sum", "classes", "available", "messages"),
-        *("bytes_down", "bytes_up", "cohort_ends", "void", "filled", "invited", "time"),
-    ),
-    ("T", 3): ("seconds",),
-    ("k",): ("cohort_weights", "cohort_draws"),
-    ("n",): ("importance", "sizes", "client_losses"),
-    ("n", "classes"): ("label_histograms",),
-    ("d",): ("model",),
-}
-"""Which arrays have which shape: T rounds, n clients, k members of cohorts in all."""
+_MOST = 2.0**53
+"""Counts are below this, so that sums of them are exact and do not overflow."""
+_LARGEST = 1e100
+"""Numbers that reports sum up are below this."""
+_ANY: Mapping[str, Any] = {"finite": False}
+_COUNT: Mapping[str, Any] = {"low": 0, "below": _MOST}
+_SUMMED: Mapping[str, Any] = {"low": -_LARGEST, "below": _LARGEST}
+_LEVEL: Mapping[str, Any] = {"low": 0, "below": _LARGEST}
+_SECONDS: Mapping[str, Any] = {**_LEVEL, **_ANY}
+_SHAPES: Mapping[tuple[int | str, ...], Mapping[str, Mapping[str, Any]]] = {
+    ("T",): {
+        "train_loss": _ANY, "test_loss": _ANY, "accuracy": _ANY, "weight_sum": _SUMMED,
+        "classes": {"low": -1, "below": _MOST}, "available": _COUNT, "messages": _COUNT,
+        "bytes_down": _COUNT, "bytes_up": _COUNT, "cohort_ends": _COUNT, "void": _ANY,
+        "filled": _LEVEL, "invited": _COUNT, "time": _SECONDS,
+    },
+    ("T", 3): {"seconds": _LEVEL},
+    ("k",): {
+        "cohort_clients": {"low": 0, "below": "n"}, "cohort_weights": _SUMMED,
+        "cohort_draws": _COUNT,
+    },
+    ("n",): {
+        "importance": _LEVEL, "sizes": _COUNT, "client_losses": _ANY,
+        "client_accuracy": {**_ANY, "optional": True},
+    },
+    ("n", "classes"): {"label_histograms": _COUNT},
+    ("d",): {"model": _ANY},
+    (3,): {"initial": _ANY},
+    ("f1",): {"f1": _ANY},
+}  # fmt: skip
+"""Shape and range of arrays: T rounds, n clients, k members of cohorts in all."""
+GAPS = 100_000
+"""So many rounds may have no record, in all: each takes memory as if it had one."""
 CURVES = ("train_loss", "test_loss", "accuracy")
 SUSTAINED = "sustained"
 CROSSINGS = {SUSTAINED: sustained_at, "first": first_at}
@@ -159,7 +180,11 @@ class Trace:
         """
         rounds = {record.round: record for record in records}
         length = max(rounds, default=-1) + 1
-        every = [rounds.get(t, Record(t, Cohort.empty(), _NOBODY, 0)) for t in range(length)]
+        if min(rounds, default=0) < 0 or length > len(rounds) + GAPS:
+            wrong = min(rounds) if min(rounds) < 0 else length - 1
+            raise BadInput(f"a record names round {brief(wrong)}, of {len(rounds)} records")
+        nothing = Record(-1, Cohort.empty(), _NOBODY, 0)
+        every = [rounds.get(t, nothing) for t in range(length)]
         cohorts = [record.cohort for record in every]
         shares = _floats(settings["importance"] if importance is None else importance)
         numbers = settings.get("sizes") if sizes is None else sizes
@@ -407,30 +432,44 @@ class Trace:
             ids=tuple(header.get("ids", ())),
             **{**named, **arrays},
         )
-        trace._check()
+        trace.check()
         return trace
 
-    def _check(self) -> None:
-        """Refuse arrays of other shapes, types or ranges than were written."""
+    def check(self) -> None:
+        """Refuse what no run has written: settings, arrays of other shapes, types or ranges."""
         lengths = {"T": self.rounds, "n": len(self.importance), "k": len(self.cohort_clients)}
         hints = get_type_hints(type(self))
-        for shape, names in _SHAPES.items():
-            for name in names:
-                told = Shaped(*shape, finite=False)
-                shaped.check(name, getattr(self, name), Annotated[hints[name], told], lengths)
-        places = Shaped("k", low=0, below="n")
-        shaped.check("cohort_clients", self.cohort_clients, Annotated[Ints, places], lengths)
-        by_round = {**self.metrics, **self.faults}
-        for name, array in by_round.items():
-            Shaped("T", finite=False).check(name, array, lengths)
-        for name, array in self.latencies.items():
-            Shaped("n", finite=False).check(name, array, lengths)
+        for shape, ranges in _SHAPES.items():
+            for name, given in ranges.items():
+                array = getattr(self, name)
+                shaped.check(name, array, hints[name], lengths)
+                Shaped(*shape, **given).check(name, array, lengths)
+        for prefix, hint, side, given in (
+            ("metrics", Floats, "T", _ANY),
+            ("faults", Ints, "T", _COUNT),
+            ("latencies", Floats, "n", _SECONDS),
+        ):
+            for name, array in getattr(self, prefix).items():
+                shaped.check(name, array, hint, lengths)
+                Shaped(side, **given).check(name, array, lengths)
         ends = np.concatenate([[0], self.cohort_ends, [lengths["k"]]])
         if np.any(np.diff(ends) < 0) or (self.rounds and ends[-2] != ends[-1]):
             raise BadInput("'cohort_ends' are not ascending")
         if len(self.ids) not in (0, lengths["n"]):
             raise BadInput(f"there are {len(self.ids)} ids for {lengths['n']} clients")
-        _ = self.scheme, self.seed, self.label, self.partition, self.run_seed
+        shaped.check("ids", list(self.ids), list[str | int], {})
+        told.check({"scheme": None, "seed": None, **self.settings}, told.RUN)
+        for row in self.ledger:
+            costs = [row[name] for name in Cost._fields]
+            names = [row["purpose"], row["discloses"]]
+            shaped.check("ledger", costs, list[int], {})
+            shaped.check("ledger", names, list[str], {})
+            shaped.check("ledger", row.get("epsilon"), float | None, {})
+            if min(costs) < 0 or max(costs) >= _MOST:
+                raise BadInput("'ledger' has numbers outside their range")
+        for each in self.disclosures:
+            shaped.check("disclosures", list(each[:3]), list[str], {})
+            shaped.check("disclosures", each.epsilon, float | None, {})
 
 
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)

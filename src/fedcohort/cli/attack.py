@@ -12,9 +12,9 @@ from fedcohort.cli.running import CLIENTS_LIMIT, check_options, part_option
 from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.core.parameters import Whole
 from fedcohort.core.scheme import Scheme
+from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.schemes import SCHEMES
 from fedcohort.server.guards import GUARDS, Guard, guards
-from fedcohort.simulation.engine import ROUND_LIMIT
 from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 
 _SETTINGS = {"poisson": "poisson:cap=true"}

@@ -27,12 +27,12 @@ from fedcohort.core.federation import Federation, importance_of
 from fedcohort.core.parameters import Whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
+from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness import ScriptedClient
 from fedcohort.report.show.table import fit_table, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.selector import Selector
-from fedcohort.simulation.engine import ROUND_LIMIT
 
 YARDSTICK = "uniform"
 

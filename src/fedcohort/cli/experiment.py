@@ -15,6 +15,7 @@ from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.renamed import successor
+from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.learning.work import BATCHES
 from fedcohort.server.aggregators import aggregator
 from fedcohort.server.dropouts import dropout_rule
@@ -27,7 +28,7 @@ from fedcohort.simulation.availability import availability
 from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import LIMIT
 from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import ROUND_LIMIT, SEEDS_LIMIT
+from fedcohort.simulation.engine import SEEDS_LIMIT
 from fedcohort.simulation.measures import known_measures
 from fedcohort.simulation.problem import Problem
 

@@ -108,6 +108,11 @@ def _is_a(value: Any, hint: Any) -> bool:
         return _is_a(value, alias[get_args(hint)])
     if get_origin(hint) in (Union, UnionType):
         return any(_is_a(value, each) for each in get_args(hint))
+    if get_origin(hint) is list:
+        return isinstance(value, list) and all(_is_a(each, *get_args(hint)) for each in value)
+    if get_origin(hint) is dict:
+        inner = get_args(hint)[1]
+        return isinstance(value, dict) and all(_is_a(each, inner) for each in value.values())
     if get_origin(hint) is np.ndarray:
         scalar = get_args(get_args(hint)[1])[0]
         return isinstance(value, np.ndarray) and all(

@@ -6,8 +6,9 @@ or after it was killed; what a crash left unfinished does not count.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,11 @@ LOCK = "lock"
 """Held, in the folder, by the process that carries the run."""
 SOURCES = ("train", "evaluate", "server")
 """Who measured: clients as they trained, clients that evaluated, the server itself."""
+_REMEDY = "restore the file, or delete it; the run does not need it, its report does."
 
 
 class _Journal(journal.Journal):
-    damaged = (
-        "The history of rounds {path} is damaged at line {line}: restore the file from a backup, "
-        "or move it elsewhere; the run does not need it, its report does."
-    )
+    damaged = "The history of rounds {path} is damaged at line {line}: " + _REMEDY
 
 
 class History:
@@ -107,23 +106,35 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
     metrics: dict[int, dict[str, float]] = {}
     where = quoted(folder / FILE)
     try:
-        for line in _Journal(folder / FILE).peek():
-            settings.update(renamed_keys(line.get("settings", {})))
-            if "record" in line:
-                found.append((_record(line["record"]), settings.get("ids", [])))
-            elif "metrics" in line:
-                metrics.setdefault(int(line["round"]), {}).update(_floats(line["metrics"]))
+        lines = _Journal(folder / FILE).peek()
     except FileNotFoundError:
         raise BadCheckpoint(
             f"{quoted(folder)} holds no records of a run: it has no {FILE}."
         ) from None
     except OSError as error:
         raise BadCheckpoint(f"{where} cannot be read: {error.strerror}.") from None
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"{where} is of another version ({brief(error)}).") from None
-    ids = settings.get("ids", [])
-    records = [record if own == ids else _moved(record, own, ids) for record, own in found]
-    return settings, joined(records, metrics)
+    with whole(folder):
+        for line in lines:
+            settings.update(renamed_keys(line.get("settings", {})))
+            if "record" in line:
+                found.append((_record(line["record"]), settings.get("ids", [])))
+            elif "metrics" in line:
+                metrics.setdefault(int(line["round"]), {}).update(_floats(line["metrics"]))
+        ids = settings.get("ids", [])
+        records = [record if own == ids else _moved(record, own, ids) for record, own in found]
+        return settings, joined(records, metrics)
+
+
+@contextlib.contextmanager
+def whole(folder: Path) -> Iterator[None]:
+    """Tell what is wrong with the records of a folder in one sentence, which names the file."""
+    try:
+        yield
+    except Exception as error:  # forged contents fail wherever they are used first
+        where, why = quoted(folder / FILE), brief(error).removesuffix(".")
+        raise BadCheckpoint(
+            f"{where} is damaged or of another version ({why}): {_REMEDY}"
+        ) from error
 
 
 def _moved(record: Record, before: list[Any], now: list[Any]) -> Record:

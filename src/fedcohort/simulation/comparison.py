@@ -25,7 +25,7 @@ from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
-from fedcohort.server.history import is_history, is_running, read
+from fedcohort.server.history import is_history, is_running, read, whole
 from fedcohort.server.stragglers import straggler_rule
 from fedcohort.simulation.arms import OWN, Arm, Which, labelled
 from fedcohort.simulation.availability import availability
@@ -213,7 +213,7 @@ class Comparison:
         for path in paths:
             if path.is_symlink():
                 raise BadCheckpoint(f"'{path}' is a link; a run folder holds its own files only.")
-        traces = [_placed(Trace.load(path), settings) for path in paths]
+        traces = [_placed(_kept(path), settings) for path in paths]
         if not traces:
             raise BadCheckpoint(f"'{place}' holds no finished run; start the comparison again.")
         traces.sort(key=lambda t: (order.get(t.label, len(order)), t.partition, t.seed))
@@ -222,6 +222,15 @@ class Comparison:
         if len(whole) < len(traces):  # being extended
             settings[SHORTER] = len(traces) - len(whole)
         return cls(tuple(whole), settings, place)
+
+
+def _kept(path: Path) -> Trace:
+    """The run of a file in a run folder."""
+    try:
+        return Trace.load(path)
+    except BadCheckpoint as error:
+        remedy = "Delete that file and run `compare` again: only its run is repeated."
+        raise BadCheckpoint(f"{error} {remedy}") from None
 
 
 def _placed(trace: Trace, settings: Mapping[str, Any]) -> Trace:
@@ -238,9 +247,12 @@ def _carried(place: Path) -> Comparison:
         raise BadCheckpoint(f"'{place}' does not say which run it holds; was it just started?")
     if not records:
         raise BadInput(f"The run in '{place}' has not finished a round yet; come back later.")
-    done, rounds = records[-1].round + 1, int(told.get("rounds", 0))
+    with whole(place):
+        trace = Trace.from_records({"carrier": "Flower", **told}, records)
+        trace.check()
+    done, rounds = trace.rounds, int(told.get("rounds", 0))
     state = "finished" if done >= rounds else "running" if is_running(place) else "stopped"
-    trace = Trace.from_records({"carrier": "Flower", **told, STATE: state}, records)
+    trace = replace(trace, settings={**trace.settings, STATE: state})
     built = ", ".join(f"{k}={v}" for k, v in trace.settings.get("parameters", {}).items())
     schemes = {trace.label: f"{trace.scheme}({built})"}
     settings = {"schemes": schemes, "seeds": [trace.seed], "rounds": max(done, rounds)}
@@ -394,7 +406,7 @@ def compare(
         facts |= {**noted(over.fingerprints(), over.base), "version": __version__}
         agreed(place, facts)  # another comparison is refused before anything is computed
         paths = {unit: pool.file(place, unit) for unit in units}
-        found = {unit: Trace.load(path) for unit, path in paths.items() if path.is_file()}
+        found = {unit: _kept(path) for unit, path in paths.items() if path.is_file()}
     there = {unit: trace for unit, trace in found.items() if trace.rounds >= rounds}
     done = {unit: _placed(trace, facts) for unit, trace in there.items()}  # others go on
     missing = [unit for unit in units if unit not in done]

@@ -23,6 +23,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
+from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.core.versions import versions
 from fedcohort.learning import LocalWork, Task
@@ -55,7 +56,6 @@ from fedcohort.trace import Trace
 
 DEFERRED = 16
 """Models are kept for this many evaluations, which are then one wide product."""
-ROUND_LIMIT = 10_000_000
 SEEDS_LIMIT = 100_000
 NOTICED = 0.0
 """Seconds after which a client that does not answer at all is known not to."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedcohort.core import told
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
 from fedcohort.core.fingerprint import source_digest
@@ -115,13 +116,15 @@ def read_settings(place: Path) -> dict[str, Any]:
     path = place / SETTINGS
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and isinstance(found["schemes"], dict):
-            options = renamed_keys(found.get("options", {}))
-            common = {"seeds": [], PARTITIONS: [base_of(found)]}  # not in all older versions
-            return {**common, **found, **({"options": options} if options else {})}
-    except (ValueError, KeyError, AttributeError, RecursionError):  # no JSON, or of something else
-        pass
-    raise BadCheckpoint(f"'{path}' is damaged; take another folder, or delete '{place}'.")
+        told.check({"schemes": None, **found}, told.FOLDER)
+        options = renamed_keys(found.get("options", {}))
+        common = {"seeds": [], PARTITIONS: [base_of(found)]}  # not in all older versions
+        return {**common, **found, **({"options": options} if options else {})}
+    except BadInput as error:
+        why = f" ({error})"
+    except Exception:  # no JSON, or of something else
+        why = ""
+    raise BadCheckpoint(f"'{path}' is damaged{why}; take another folder, or delete '{place}'.")
 
 
 @contextlib.contextmanager
