@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fedcohort import Federation, report, simulate
 from fedcohort.cli import app, bench
 from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
-from fedcohort.core.errors import UnknownName
+from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.own_line import own_line
 from fedcohort.report import facts
 from fedcohort.schemes import SCHEMES
@@ -187,3 +187,34 @@ def typed(words: list[str]) -> tuple[int, str]:
     command = [sys.executable, "-c", RUN, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words", [("--pictures", ""), ("--pictures=",), ("--csv", "", "--json")])
+def test_an_option_without_a_text_is_refused(tmp_path, monkeypatch, words) -> None:
+    """An empty path is the current folder, which would be filled with pictures."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app(), ["report", "run", *words])
+    assert str(done.exception) == f"The option {words[0].rstrip('=')} is empty; " + (
+        "give it a value or leave it out."
+    )
+
+
+@pytest.mark.parametrize("ends", ["import sys; sys.exit()", "raise SystemExit(3)", "quit()"])
+def test_a_file_that_ends_the_program_gets_a_sentence(tmp_path, ends) -> None:
+    path = tmp_path / "ends_here.py"
+    path.write_text(f"x = 1\n{ends}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "schemes", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: '{path}' cannot be loaded: SystemExit in line 2")
+    assert done.stdout == ""
+
+
+def test_a_long_path_is_not_repeated_whole() -> None:
+    with pytest.raises(BadInput, match="File name too long") as caught:
+        Comparison.load("x" * 60_000)
+    assert len(str(caught.value)) < 300

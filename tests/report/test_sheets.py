@@ -16,6 +16,12 @@ def test_a_formula_is_quoted(text):
     assert harmless(pd.DataFrame({"a": [text]}))["a"][0] == f"'{text}"
 
 
+@pytest.mark.parametrize("text", DANGEROUS)
+def test_a_formula_in_a_heading_is_quoted(text, tmp_path):
+    out = harmless(pd.DataFrame({text: [1], "b": [2]}))
+    assert list(out.columns) == [f"'{text}", "b"]
+
+
 @given(st.text())
 def test_nothing_else_is_changed_and_no_cell_begins_like_a_formula(text):
     out = harmless(pd.DataFrame({"a": [text, "b"]}))["a"][0]

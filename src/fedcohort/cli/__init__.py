@@ -93,6 +93,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is typed, with its options."""
+        _check_given(args)
         if args and args[0] in self.commands:
             stem = args[0].replace("-", "_")
             module = importlib.import_module(f"{__name__}.{stem}")
@@ -163,6 +164,17 @@ def _check_words(words: list[str]) -> None:
             raise BadInput(f"Words of a command must be text in UTF-8; got {shown(word)}.")
         if word.lstrip("+-").isdecimal() and len(word) > MOST_DIGITS:
             raise BadInput(f"A number must have at most {MOST_DIGITS} digits; got {shown(word)}.")
+
+
+def _check_given(words: list[str]) -> None:
+    """Refuse an option without a text: as a path it would be the current folder."""
+    for word, after in zip(words, [*words[1:], None], strict=True):
+        if word == "--":
+            return
+        if word.startswith("-") and (after == "" or re.fullmatch(r"--[a-z-]+=", word)):
+            raise BadInput(
+                f"The option {word.rstrip('=')} is empty; give it a value or leave it out."
+            )
 
 
 def _short(sentence: str) -> str:

@@ -151,11 +151,11 @@ def in_file(path: str, file: Path, members: Members) -> dict[str, Any]:
         found = members(importlib.import_module(name))
         OWN_FILES.add(name)
         return found
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the latter would end the command without a word
         raise BadInput(f"{quoted(path)} cannot be loaded: {reason(error, str(file))}") from None
 
 
-def reason(error: Exception, file: str | None) -> str:
+def reason(error: BaseException, file: str | None) -> str:
     """Why a file could not be loaded, and in which line of it."""
     if isinstance(error, FedcohortError):
         return str(error)

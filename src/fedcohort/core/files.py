@@ -95,6 +95,11 @@ def as_path(path: str | os.PathLike[str]) -> Path:
         fine = False
     if not fine:
         raise BadInput(f"A path must be text that a file can be named; got {shown(path)}.")
+    try:
+        place.is_file()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # Python repeats it whole
+            raise BadInput(f"{quoted(path)} cannot be used: {error.strerror}.") from None
     return place
 
 

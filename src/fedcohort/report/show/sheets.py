@@ -41,7 +41,7 @@ def write_csv(
 
 
 def harmless(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with every text cell that begins like a formula quoted.
+    """The table with every heading and text cell that begins like a formula quoted.
 
     >>> harmless(pd.DataFrame({"scheme": ["=1+1", "md"], "gap": [-0.5, 0.0]}))
       scheme  gap
@@ -52,6 +52,7 @@ def harmless(table: pd.DataFrame) -> pd.DataFrame:
     for name in out.columns:
         if not pd.api.types.is_numeric_dtype(out[name]):
             out[name] = [_quoted(value) for value in out[name]]
+    out.columns = pd.Index([_quoted(name) for name in out.columns])
     return out
 
 
