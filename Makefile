@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check format bench reproduction errata recipes docs screenshot screenshots flower-logs clean lock audit mutants
+.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check budgets format bench reproduction errata recipes docs screenshot screenshots flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -111,6 +111,9 @@ check: $(VENV)/.installed-dev  ## lint, format, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+budgets: $(VENV)/.installed-dev  ## size, public names, parameters and vague words, with their limits
+	$(BIN)/python tools/budgets.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
