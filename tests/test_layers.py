@@ -141,23 +141,6 @@ def test_layers(path: Path) -> None:
     assert problems(path, path.read_text(encoding="utf-8")) == []
 
 
-def schemes_in(source: str) -> list[str]:
-    """The names that the classes of a file give themselves."""
-    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-    return [
-        ast.literal_eval(line.value)
-        for node in classes
-        for line in node.body
-        if isinstance(line, ast.AnnAssign) and line.value and ast.unparse(line.target) == "name"
-    ]
-
-
-@pytest.mark.parametrize("path", sorted((SOURCE / "schemes").glob("*.py")), ids=lambda p: p.stem)
-def test_one_scheme_per_file_named_like_it(path: Path) -> None:
-    expected = [] if path.stem.startswith("_") else [path.stem.replace("_", "-")]
-    assert schemes_in(path.read_text(encoding="utf-8")) == expected
-
-
 def test_privacy_never_sees_the_simulator() -> None:
     # Directly by the table; and not through what it imports either.
     reached, waiting = set[str](), ["privacy"]

@@ -78,7 +78,7 @@ KINDS = ["cifar10", "cifar-10-batches-py", "cifar-10-batches-bin"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_cifar_in_every_format(tmp_path, kind):
     place = put_cifar(tmp_path, kind)
-    found = cifar10.load(Request(tmp_path), TINY)
+    found = cifar10._load(Request(tmp_path), TINY)
     assert found.x_train.shape == (5 * PER_BATCH, 32, 32, 3)
     assert found.x_train.dtype == np.uint8
     assert np.array_equal(found.x_train[PER_BATCH : 2 * PER_BATCH], BATCHES[1][0])
@@ -92,13 +92,13 @@ def test_cifar_that_is_not_cifar(tmp_path, kind):
     wrong = [*BATCHES[:2], (BATCHES[2][0][::-1], BATCHES[2][1]), *BATCHES[3:]]
     place = put_cifar(tmp_path, kind, wrong)
     with pytest.raises(BadInput, match="does not hold CIFAR-10"):
-        cifar10.load(Request(tmp_path), TINY)
+        cifar10._load(Request(tmp_path), TINY)
     next(place.glob("data_batch_3*")).unlink()
     with pytest.raises(BadInput, match=r"is incomplete: it has no 'data_batch_3"):
-        cifar10.load(Request(tmp_path), TINY)
+        cifar10._load(Request(tmp_path), TINY)
     next(place.glob("data_batch_1*")).write_bytes(b"\x80junk")
     with pytest.raises(BadInput) as caught:
-        cifar10.load(Request(tmp_path), TINY)
+        cifar10._load(Request(tmp_path), TINY)
     assert "\n" not in str(caught.value)
 
 
@@ -115,17 +115,17 @@ def test_pickles_of_every_protocol_are_read_and_never_run(tmp_path, protocol):
     path = place / "data_batch_1"
     if protocol:  # with 0 the pixels are no text of one piece: refused, see below
         path.write_bytes(pickle.dumps(batch, protocol=protocol))
-        assert np.array_equal(cifar10.load(Request(tmp_path), TINY).x_train[:PER_BATCH], x)
+        assert np.array_equal(cifar10._load(Request(tmp_path), TINY).x_train[:PER_BATCH], x)
     evil = pickle.dumps({"data": Evil(), "labels": [], "more": batch}, protocol=protocol)
     path.write_bytes(evil)
     with contextlib.suppress(BadInput):
-        cifar10.load(Request(tmp_path), TINY)
+        cifar10._load(Request(tmp_path), TINY)
     assert not Path("owned").exists()
     pickle.loads(evil)  # noqa: S301 - the planted defect: an unpickler runs it
     assert Path("owned").exists()
     path.write_bytes(pickle.dumps({"data": Evil(), "labels": []}, protocol=protocol))
     with pytest.raises(BadInput, match="is not a batch of CIFAR-10"):
-        cifar10.load(Request(tmp_path), TINY)
+        cifar10._load(Request(tmp_path), TINY)
 
 
 def test_a_pickle_as_python_2_wrote_it(tmp_path):
@@ -144,7 +144,7 @@ def test_a_pickle_as_python_2_wrote_it(tmp_path):
         + pixels
         + b"tbu."
     )
-    found = cifar10.load(Request(tmp_path), TINY)
+    found = cifar10._load(Request(tmp_path), TINY)
     assert np.array_equal(found.x_train[:PER_BATCH], x)
 
 
@@ -508,7 +508,7 @@ def test_cifar_in_hugging_face_s_cache(tmp_path):
         x, y = (np.concatenate([batch[k] for batch in some]) for k in (0, 1))
         columns = {"img": [png(each) for each in x], "label": y.tolist()}
         pq.write_table(pa.table(columns), place / f"{part}-00000-of-00001.parquet")
-    found = cifar10.load(Request(tmp_path), TINY)
+    found = cifar10._load(Request(tmp_path), TINY)
     assert np.array_equal(found.x_test, BATCHES[-1][0])
 
 

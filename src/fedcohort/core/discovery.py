@@ -1,6 +1,7 @@
-"""Where parts are found: in a package of ours, in installed packages, in a file that is named.
+"""Find parts in a package of the library, in installed packages, and in a file named by its path.
 
-Ours are read off the source, one file each, so that a listing imports nothing.
+Those of the library are read off its source, so that a listing imports nothing. A file may define
+several: every class with a ``name`` that derives from the base class of its kind.
 """
 
 from __future__ import annotations
@@ -54,15 +55,18 @@ class Part:
         return word in str(getattr(self.load(), attribute))
 
 
-def in_package(package: str, kind: str, base: str | None, members: Members) -> Iterator[Part]:
-    """The parts of a package with one file each (or folders of them), or of a module with several.
+def in_package(
+    package: str, kind: str, base: str | None, returns: str, members: Members
+) -> Iterator[Part]:
+    """Yield the parts of a module, or of the modules and folders of a package.
 
-    ``base`` is the name of the class they derive from, or None where they are functions.
+    ``base`` is the name of the class that they derive from. Where it is None they are functions,
+    and ``returns`` is the name of the class that they return.
     """
     for name in list(_files(package)) or [package]:
         spec = importlib.util.find_spec(name)
         file = str(spec and spec.origin)
-        yield from _in_source(name, kind, file, base, members)
+        yield from _in_source(name, kind, file, base, returns, members)
 
 
 def _files(package: str) -> Iterator[str]:
@@ -75,7 +79,7 @@ def _files(package: str) -> Iterator[str]:
 
 
 def _in_source(
-    module: str, kind: str, file: str, base: str | None, members: Members
+    module: str, kind: str, file: str, base: str | None, returns: str, members: Members
 ) -> Iterator[Part]:
     def load(name: str) -> Callable[[], Any]:
         @cache
@@ -87,33 +91,79 @@ def _in_source(
 
         return loaded
 
-    where, stem = f"The {kind} file '{file}'", module.rpartition(".")[2]
-    own = stem.replace("_", "-")
-    try:
-        tree = ast.parse(Path(file).read_bytes())
-    except SyntaxError:  # it is told, with its line, when the part is loaded
-        tree = ast.Module([], [])
-    named = {name: node for node in tree.body if base and (name := _name_in(node, base))}
-    if own in named:  # other names in the file are those of signals and the like
-        named = {own: named[own]}
-    for name, node in named.items():
-        yield Part(name, _summary_in(node), where, file, load(name), node)
-    if not named:
-        found = next((node for node in tree.body if getattr(node, "name", "") == stem), None)
-        yield Part(own, _summary_in(tree if found is None else found), where, file, load(own))
+    where = f"The {kind} file '{file}'"
+    source, nothing = _Source(module, Path(file)), True
+    for node in source.tree.body:
+        if name := source.name_of(node, base, returns):
+            nothing = False
+            yield Part(name, _summary_in(node), where, file, load(name), node)
+    if nothing:  # loading it tells the mistake
+        name = module.rpartition(".")[2].replace("_", "-")
+        yield Part(name, _summary_in(source.tree), where, file, load(name))
 
 
-def _name_in(node: ast.stmt, base: str) -> str | None:
-    """The name of a class of parts, or of a part that is made here, as it is written."""
-    if isinstance(node, ast.ClassDef):
-        for line in node.body:
-            target = getattr(line, "target", None) or getattr(line, "targets", [None])[0]
-            if isinstance(target, ast.Name) and target.id == "name":
-                return _text(getattr(line, "value", None))
-    call = node.value if isinstance(node, ast.Assign) else None
-    if isinstance(call, ast.Call) and call.args and ast.unparse(call.func) == base:
-        return _text(call.args[0])
-    return None
+class _Source:
+    """A module that is read, not imported."""
+
+    def __init__(self, module: str, file: Path) -> None:
+        self.module = module
+        try:
+            self.tree = ast.parse(file.read_bytes())
+        except (OSError, SyntaxError):  # importing it tells the line
+            self.tree = ast.Module([], [])
+
+    def name_of(self, node: ast.stmt, base: str | None, returns: str) -> str | None:
+        """Return the name of the part that a statement defines, or None."""
+        if isinstance(node, ast.FunctionDef) and not base:
+            product = node.returns and ast.unparse(node.returns)
+            public = not node.name.startswith("_")
+            return node.name.replace("_", "-") if public and product == returns else None
+        if isinstance(node, ast.ClassDef) and base:
+            for line in node.body:
+                target = getattr(line, "target", None) or getattr(line, "targets", [None])[0]
+                if isinstance(target, ast.Name) and target.id == "name":
+                    name = _text(getattr(line, "value", None))
+                    return name if self.derives(node, base) else None
+        call = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(call, ast.Call) and call.args and ast.unparse(call.func) == base:
+            return _text(call.args[0])
+        return None
+
+    def derives(self, node: ast.ClassDef, base: str) -> bool:
+        """Whether a class derives from one named `base`, also through modules of its package."""
+        for each in node.bases:
+            written = ast.unparse(each.value if isinstance(each, ast.Subscript) else each)
+            name = written.rpartition(".")[2]
+            if name == base:
+                return True
+            where, parent = self.find(name)
+            if parent is not None and where.derives(parent, base):
+                return True
+        return False
+
+    def find(self, name: str) -> tuple[_Source, ast.ClassDef | None]:
+        """Return the class of that name, and the module that defines it."""
+        top = self.module.partition(".")[0]
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                return self, node
+            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == top:
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return _source(str(node.module)).find(alias.name)
+        return self, None
+
+
+@cache
+def _source(module: str) -> _Source:
+    return _Source(module, _path_of(module))
+
+
+def _path_of(module: str) -> Path:
+    """Return the file of a module whose top package is imported; nothing else is imported."""
+    top, *inside = module.split(".")
+    folder = Path(str(sys.modules[top].__file__)).parent.joinpath(*inside)
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 def _text(node: ast.AST | None) -> str | None:

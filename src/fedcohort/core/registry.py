@@ -1,9 +1,10 @@
 """One registry for all that has a name and settings: schemes, optimisers, partitions, models, ...
 
-Each *kind* of part is found in its package, one file per part: the name of the file, with
-dashes, is the name of the part. Other packages add theirs through entry points in the group
-``fedcohort.<kind>s``. Where a person typed the name it may be the path of a file, ``./mine.py``;
-a name out of a checkpoint, a run folder, a message or a configuration never is (``files=False``).
+The parts of each *kind* are found in its package: classes with a ``name`` that derive from its
+base class, or functions that return its product. Other packages add theirs through entry points
+in the group ``fedcohort.<kind>s``. Where a person typed the name it may be the path of a file,
+``./mine.py``; a name out of a checkpoint, a run folder, a message or a configuration never is
+(``files=False``).
 A module is imported when its part is built; what cannot be imported is left out, with a warning.
 """
 
@@ -85,9 +86,11 @@ class Kind(Mapping[str, Any], Generic[T]):
     name
         As in sentences: ``"optimiser"``.
     package
-        Where its parts are: a package with one file each, or a module with several.
+        The package or module in which its parts are.
     base
-        What they derive from; None for functions, each named as its file.
+        The class that they derive from; None for functions.
+    returns
+        The class that they return, where they are functions.
     default
         The name that None stands for.
     given
@@ -110,6 +113,7 @@ class Kind(Mapping[str, Any], Generic[T]):
     name: str
     package: str
     base: type[T] | None = None
+    returns: type | None = None
     default: str | None = None
     given: tuple[str, ...] = ()
     make: str = ""
@@ -308,7 +312,8 @@ class Kind(Mapping[str, Any], Generic[T]):
         """Those of ours, read off the source."""
         found: dict[str, Part] = {}
         base = None if self.base is None else self.base.__name__
-        for part in in_package(self.package, self.name, base, self._members):
+        returns = "" if self.returns is None else self.returns.__name__
+        for part in in_package(self.package, self.name, base, returns, self._members):
             self._add(found, part)
         return found
 
@@ -343,8 +348,12 @@ class Kind(Mapping[str, Any], Generic[T]):
     def _members(self, module: ModuleType) -> dict[str, Any]:
         """The parts that a module itself defines."""
         if self.base is None:
-            function = vars(module).get(module.__name__.rpartition(".")[2])
-            return {} if function is None else {self.name_of(function): self.checked(function)}
+            stem = module.__name__.rpartition(".")[2]
+            return {
+                self.name_of(each): self.checked(each)
+                for name, each in vars(module).items()
+                if name == stem or self._makes(each, module)
+            }
         return {
             self.name_of(each): self.checked(each)
             for each in vars(module).values()
@@ -356,6 +365,17 @@ class Kind(Mapping[str, Any], Generic[T]):
                 else isinstance(each, self.base)
             )
         }
+
+    def _makes(self, function: Any, module: ModuleType) -> bool:
+        """Whether a public function of a module returns what parts of this kind return."""
+        product = getattr(function, "__annotations__", {}).get("return")
+        return (
+            inspect.isfunction(function)
+            and function.__module__ == module.__name__
+            and not function.__name__.startswith("_")
+            and self.returns is not None
+            and product in (self.returns, self.returns.__name__)
+        )
 
     def _in_file(self, path: str, files: bool) -> Any:
         if not files:
@@ -409,18 +429,32 @@ class PartOf:
         return ["no such part", 1, None]
 
 
+KINDS = (
+    "fedcohort.algorithms:ALGORITHMS",
+    "fedcohort.data.partition:PARTITIONS",
+    "fedcohort.data.sets:DATA_SETS",
+    "fedcohort.learning.models:MODELS",
+    "fedcohort.learning.schedules:SCHEDULES",
+    "fedcohort.recipes:RECIPES",
+    "fedcohort.report.panels:PANELS",
+    "fedcohort.schemes:SCHEMES",
+    "fedcohort.server.aggregators:AGGREGATORS",
+    "fedcohort.server.dropouts:RULES",
+    "fedcohort.server.guards:GUARDS",
+    "fedcohort.server.optimisers:OPTIMISERS",
+    "fedcohort.server.stragglers:STRAGGLERS",
+    "fedcohort.simulation.availability:AVAILABILITIES",
+    "fedcohort.simulation.devices:DEVICES",
+)
+"""Every kind of the library: module and name."""
+
+
 @cache
 def kinds() -> dict[str, Kind[Any]]:
-    """Every kind by name: found in the source of fedcohort, as parts are."""
-    root = Path(__file__).parents[1]
-    found: dict[str, Kind[Any]] = {}
-    for file in sorted(root.rglob("*.py")):
-        if re.search(r"^\w+(: .+)? = Kind\(", file.read_text(encoding="utf-8"), re.MULTILINE):
-            name = ".".join(file.relative_to(root.parent).with_suffix("").parts)
-            module = importlib.import_module(name.removesuffix(".__init__"))
-            each = [kind for kind in vars(module).values() if isinstance(kind, Kind)]
-            found |= {kind.name: kind for kind in each}
-    return found
+    """Return every kind of the library by its name."""
+    homes = [home.split(":") for home in KINDS]
+    found = [getattr(importlib.import_module(module), name) for module, name in homes]
+    return {kind.name: kind for kind in found}
 
 
 def not_a_dataclass(cls: type) -> str:

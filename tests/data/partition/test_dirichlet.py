@@ -11,11 +11,11 @@ from scipy.stats import ks_2samp
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.data.partition import (
     PAPER1_SIZES,
-    by_shares,
     dirichlet_per_class,
     dirichlet_per_client,
     dirichlet_shares,
 )
+from fedcohort.data.partition.dirichlet_per_client import _by_shares
 
 LEVEL = 1e-6  # of each statistical test
 
@@ -64,15 +64,15 @@ def test_paper_1_federation_fits_cifar_without_overlap():
 def test_wishes_are_met_where_there_is_enough():
     y = np.repeat([0, 1, 2], 100)
     shares = np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]])
-    histograms = by_shares(y, [10, 30], shares, np.random.default_rng(0)).label_histograms(y, 3)
+    histograms = _by_shares(y, [10, 30], shares, np.random.default_rng(0)).label_histograms(y, 3)
     assert histograms.tolist() == [[5, 3, 2], [0, 0, 30]]
 
 
 def test_an_exhausted_label_is_replaced_by_the_other_wishes():
     y = np.array([0] * 3 + [1] * 50 + [2] * 50)
-    partition = by_shares(y, [20], np.array([[0.5, 0.5, 0.0]]), np.random.default_rng(0))
+    partition = _by_shares(y, [20], np.array([[0.5, 0.5, 0.0]]), np.random.default_rng(0))
     assert partition.label_histograms(y, 3).tolist() == [[3, 17, 0]]
-    only = by_shares(y, [20], np.array([[1.0, 0.0, 0.0]]), np.random.default_rng(0))
+    only = _by_shares(y, [20], np.array([[1.0, 0.0, 0.0]]), np.random.default_rng(0))
     assert only.label_histograms(y, 3)[0, 0] == 3
     assert only.sizes.tolist() == [20]
 
@@ -81,11 +81,11 @@ def test_paper_mode_truncates_and_gives_the_remainder_to_the_last_class():
     y = np.repeat([0, 1, 2], 4)
     shares = np.array([[0.39, 0.39, 0.22]])
     rng = np.random.default_rng(0)
-    paper = by_shares(y, [10], shares, rng, paper=True)
+    paper = _by_shares(y, [10], shares, rng, paper=True)
     assert paper.label_histograms(y, 3).tolist() == [[3, 3, 4]]
-    sound = by_shares(y, [10], shares, rng, replace=True)
+    sound = _by_shares(y, [10], shares, rng, replace=True)
     assert sound.label_histograms(y, 3).tolist() == [[4, 4, 2]]
-    big = by_shares(y, [1000], shares, rng, paper=True)  # more than there is: with replacement
+    big = _by_shares(y, [1000], shares, rng, paper=True)  # more than there is: with replacement
     assert big.sizes.tolist() == [1000]
     assert not big.disjoint
 
@@ -94,8 +94,8 @@ def test_train_and_test_can_share_their_rows():
     rng = np.random.default_rng(0)
     y_train, y_test = np.repeat(np.arange(10), 500), np.repeat(np.arange(10), 100)
     shares = dirichlet_shares(5, 10, 0.1, rng)
-    train = by_shares(y_train, [200] * 5, shares, rng).label_histograms(y_train, 10)
-    test = by_shares(y_test, [40] * 5, shares, rng).label_histograms(y_test, 10)
+    train = _by_shares(y_train, [200] * 5, shares, rng).label_histograms(y_train, 10)
+    test = _by_shares(y_test, [40] * 5, shares, rng).label_histograms(y_test, 10)
     assert np.abs(train / 200 - test / 40).max() <= 1 / 40 + 1 / 200
 
 
@@ -141,12 +141,12 @@ def test_bad_alpha_is_refused(alpha):
 )
 def test_bad_shares_are_refused(shares):
     with pytest.raises(BadInput, match="shares must"):
-        by_shares(np.array([0, 1]), [1], np.array(shares), np.random.default_rng(0))
+        _by_shares(np.array([0, 1]), [1], np.array(shares), np.random.default_rng(0))
 
 
 def test_paper_mode_refuses_a_label_without_samples():
     with pytest.raises(BadInput, match="label without samples"):
-        by_shares(np.array([1]), [1], np.array([[1.0, 0.0]]), np.random.default_rng(0), paper=True)
+        _by_shares(np.array([1]), [1], np.array([[1.0, 0.0]]), np.random.default_rng(0), paper=True)
 
 
 @given(labels, st.data(), alphas, seeds, st.booleans())

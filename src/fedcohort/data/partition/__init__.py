@@ -18,7 +18,6 @@ from fedcohort.data.partition.base import Partition
 from fedcohort.data.partition.dirichlet_per_class import dirichlet_per_class
 from fedcohort.data.partition.dirichlet_per_client import (
     PAPER1_SIZES,
-    by_shares,
     dirichlet_per_client,
     dirichlet_shares,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "PARTITIONS",
     "Partition",
     "by_name",
-    "by_shares",
     "dirichlet_per_class",
     "dirichlet_per_client",
     "dirichlet_shares",
@@ -47,7 +45,10 @@ __all__ = [
 ]
 
 PARTITIONS: Kind[Prepared] = Kind(
-    "partition", __name__, given=("y", "rng", "groups", "groups_test", "group_names")
+    "partition",
+    __name__,
+    returns=Partition,
+    given=("y", "rng", "groups", "groups_test", "group_names"),
 )
 """Every partition function by its name, with hyphens."""
 

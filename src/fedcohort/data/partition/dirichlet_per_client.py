@@ -75,7 +75,7 @@ def dirichlet_per_client(
 ) -> Partition:
     """Client i holds exactly ``sizes[i]`` samples, label shares drawn from Dirichlet(alpha).
 
-    Short for `dirichlet_shares` and `by_shares`; use those two where train and test must
+    Short for `dirichlet_shares` and `_by_shares`; use those two where train and test must
     share their rows, as in paper 1.
 
     Parameters
@@ -87,7 +87,7 @@ def dirichlet_per_client(
     n
         Instead of sizes: so many clients that hold all the data in equal parts.
     replace, paper
-        See `by_shares`.
+        See `_by_shares`.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def dirichlet_per_client(
     check("alpha", owner, ALPHA, alpha)
     check_rng(rng, owner)
     shares = dirichlet_shares(len(sizes), int(y.max()) + 1, alpha, rng)
-    return by_shares(y, sizes, shares, rng, replace=replace, paper=paper)
+    return _by_shares(y, sizes, shares, rng, replace=replace, paper=paper)
 
 
 def _told(y: Ints, sizes: object, n: int | None, owner: str) -> Sequence[int]:
@@ -125,7 +125,7 @@ def _told(y: Ints, sizes: object, n: int | None, owner: str) -> Sequence[int]:
     return NAMED_SIZES[sizes] if isinstance(sizes, str) else sizes  # type: ignore[return-value]
 
 
-def by_shares(
+def _by_shares(
     y: Array,
     sizes: Sequence[int] | Ints,
     shares: Floats,
@@ -153,7 +153,7 @@ def by_shares(
         *last* class (which is thereby over-represented), and samples are drawn with
         replacement. The default rounds by largest remainder.
     """
-    owner = "by_shares"
+    owner = "_by_shares"
     y, sizes = checked_labels(y, owner), checked_sizes(sizes, owner)
     check("replace", owner, Flag(), replace)
     check("paper", owner, Flag(), paper)

@@ -63,10 +63,10 @@ def cifar10(request: Request) -> Dataset:
     torchvision and Keras leave it, from ``cifar-10-batches-bin``, or from the Parquet files of
     ``uoft-cs/cifar10`` in Hugging Face's cache (with the extra ``fedcohort[parquet]``).
     """
-    return load(request, CIFAR10)
+    return _load(request, CIFAR10)
 
 
-def load(request: Request, spec: Cifar) -> Dataset:
+def _load(request: Request, spec: Cifar) -> Dataset:
     """See `cifar10`."""
     wanted = [
         "cifar10/data_batch_*.npz",
