@@ -216,23 +216,6 @@ def said_by(
 LITTLE = "--rounds 2 --seeds 2 --jobs 1 --steps 1"
 
 
-def test_an_old_option_works_and_says_its_name_of_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` sets its own
-    words = f"compare md {LITTLE} --server adam --estimator memory --out run"
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", FedcohortWarning)
-        code, said = said_by(words, monkeypatch, capsys)
-    assert code in (0, None)
-    assert "Note: '--server' of compare has become '--optimiser'." in said
-    assert "Note: '--estimator' of compare has become '--aggregator'." in said
-    options = json.loads((tmp_path / "run" / "settings.json").read_text())["options"]
-    assert options["optimiser"].startswith("adam:")
-    assert options["aggregator"] == "memory:guess=zero,alpha=0.1"
-
-
 def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(self: Watch, done: int, total: int, trace: object) -> None:
         if done >= runs:

@@ -10,8 +10,7 @@ import pytest
 
 import fedcohort
 from fedcohort import core, server
-from fedcohort.core.errors import BadInput
-from fedcohort.core.renamed import PARTS, successor
+from fedcohort.core.renamed import PARTS
 from fedcohort.learning import Quadratic
 from fedcohort.server.history import History, read
 from fedcohort.simulation import Comparison
@@ -42,45 +41,6 @@ def test_a_name_that_never_was_is_an_ordinary_error() -> None:
 TASK = Quadratic([[0.0], [1.0], [3.0]], sizes=[1, 2, 3])
 NEW = {"optimiser": "adam", "aggregator": "memory"}
 OLD = {"server": "adam", "estimator": "memory"}
-
-
-def test_old_arguments_of_a_simulation_mean_the_same_with_a_warning() -> None:
-    new = fedcohort.simulate(TASK, "md:m=2", rounds=2, **NEW)
-    with pytest.warns(DeprecationWarning, match="of simulate has become") as heard:
-        old = fedcohort.simulate(TASK, "md:m=2", rounds=2, **OLD)
-    assert [str(each.message) for each in heard] == [
-        "'server' of simulate has become 'optimiser'.",
-        "'estimator' of simulate has become 'aggregator'.",
-    ]
-    assert {each.filename for each in heard} == {__file__}, "it points at the caller"
-    assert old.model.tolist() == new.model.tolist()
-    assert old.settings == new.settings
-
-
-def test_old_arguments_of_a_comparison_mean_the_same_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="of compare has become") as heard:
-        old = fedcohort.compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **OLD)
-    assert {each.filename for each in heard} == {__file__}
-    new = fedcohort.compare(TASK, "md:m=2", rounds=1, seeds=1, jobs=1, **NEW)
-    assert old.settings == new.settings
-    assert old.traces[0].settings["optimiser"]["name"] == "adam"
-
-
-def test_a_warning_about_an_old_argument_points_at_who_gave_it() -> None:
-    def ours(old: int) -> int | None:
-        return successor("ours", "old", old, "new", None)
-
-    def theirs() -> int | None:
-        return ours(1)
-
-    with pytest.warns(DeprecationWarning, match="'old' of ours has become 'new'") as heard:
-        assert theirs() == 1
-    assert [each.lineno for each in heard] == [theirs.__code__.co_firstlineno + 1]
-
-
-def test_the_old_and_the_new_argument_together_are_refused() -> None:
-    with pytest.raises(BadInput, match="'server' of simulate is the old name of 'optimiser'"):
-        fedcohort.simulate(TASK, "md:m=2", rounds=1, server="adam", optimiser="sgd")
 
 
 def as_it_was(settings: dict[str, object]) -> dict[str, object]:

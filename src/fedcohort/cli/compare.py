@@ -177,8 +177,6 @@ def compare(
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     ray: RayOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
-    server: Annotated[str | None, typer.Option(hidden=True)] = None,
-    estimator: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Compare schemes and write a report.
 

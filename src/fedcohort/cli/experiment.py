@@ -12,9 +12,8 @@ from fedcohort.algorithms import algorithm
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
-from fedcohort.core.renamed import successor
 from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.learning.work import BATCHES
 from fedcohort.server.aggregators import aggregator
@@ -60,10 +59,8 @@ def understood(**words: Any) -> Experiment:
             clip=given.clip,
             schedule=given.schedule,
         ),
-        "optimiser": optimiser(_old("--server", given.server, "--optimiser") or given.step),
-        "aggregator": aggregator(
-            _old("--estimator", given.estimator, "--aggregator") or given.estimate
-        ),
+        "optimiser": optimiser(given.step),
+        "aggregator": aggregator(given.estimate),
         "availability": availability(given.available),
         "algorithm": algorithm(given.local),
         "evaluate_every": given.every,
@@ -124,10 +121,6 @@ def _check(given: SimpleNamespace) -> None:
 def dated(folder: str) -> Path:
     """A place for runs that were not given one."""
     return Path(folder) / datetime.now().strftime("%Y%m%d-%H%M%S")
-
-
-def _old(old: str, given: str | None, new: str) -> str | None:
-    return successor("compare", old, given, new, None, FedcohortWarning)
 
 
 def _told(**options: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from fedcohort.simulation.problem import reading_once
 from fedcohort.simulation.trials import BY, Tuning
 from fedcohort.simulation.tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
 
-NOT_HERE = ("target", "crossing", "reference", "centralised", "measure", "server", "estimator")
+NOT_HERE = ("target", "crossing", "reference", "centralised", "measure")
 """Options of `compare` that decide nothing here."""
 NOT_THERE = ("schemes", "seeds", "seed", "out", "jobs", "ray", "as_json")
 """Options that are not repeated in the command that judges."""

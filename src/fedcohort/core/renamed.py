@@ -5,11 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
-
-from fedcohort.core.errors import BadInput
-
-T = TypeVar("T")
+from typing import Any
 
 PARTS = {"server": "optimiser", "estimator": "aggregator"}
 """What parts of a server were called in arguments and in settings that were saved."""
@@ -26,30 +22,6 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
         return getattr(sys.modules[module], names[name])
 
     return look_up
-
-
-def successor(
-    owner: str,
-    old: str,
-    given: T,
-    new: str,
-    value: T,
-    category: type[Warning] = DeprecationWarning,
-    stacklevel: int = 3,
-) -> T:
-    """The value of an argument, which may have been given by its old name.
-
-    >>> successor("simulate", "server", None, "optimiser", "adam")
-    'adam'
-    """
-    if given is None:
-        return value
-    if value is not None:
-        raise BadInput(
-            f"'{old}' of {owner} is the old name of '{new}'; give one of them, not both."
-        )
-    warnings.warn(f"'{old}' of {owner} has become '{new}'.", category, stacklevel=stacklevel)
-    return given
 
 
 def renamed_keys(settings: Mapping[str, Any]) -> dict[str, Any]:

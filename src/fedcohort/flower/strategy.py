@@ -23,7 +23,6 @@ from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
 from fedcohort.core.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
-from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Ints
@@ -137,8 +136,6 @@ class CohortStrategy(Strategy):
         does not step them. For a torch model they are the names in ``model.named_buffers()``.
     task
         A name for private answers: clients repeat their answer within one task.
-    server, estimator
-        Deprecated names of ``optimiser`` and ``aggregator``.
     familiar
         Arguments of Flower's ``FedAvg``: ``train_metrics_aggr_fn``, ``evaluate_metrics_aggr_fn``,
         ``fraction_evaluate``, ``min_evaluate_nodes``, ``min_available_nodes`` (for ``clients``)
@@ -173,12 +170,8 @@ class CohortStrategy(Strategy):
         newcomers: bool = True,
         statistics: Collection[str] = (),
         task: str = "fedcohort",
-        server: Optimiser | str | None = None,
-        estimator: Aggregator | str | None = None,
         **familiar: Unpack[Familiar],
     ) -> None:
-        optimiser = successor("CohortStrategy", "server", server, "optimiser", optimiser)
-        aggregator = successor("CohortStrategy", "estimator", estimator, "aggregator", aggregator)
         meant = understood(clients, evaluate, familiar)
         arguments.check(quorum, largest, largest_size, importance, identity, folder, limits)
         self.scheme, rule = prepared(arguments.given_scheme(scheme), straggler_rule(stragglers))

@@ -18,7 +18,6 @@ from fedcohort.core import notebook
 from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnequalWork, brief
 from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
-from fedcohort.core.renamed import PARTS, successor
 from fedcohort.core.streams import checked_seed
 from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_work, says_how
@@ -481,10 +480,6 @@ def built_options(options: Mapping[str, Any]) -> dict[str, Any]:
     }
     timed = ("devices", "stragglers")  # which None leaves as they were before there was time
     named = {key: given for key, given in options.items() if not (key in timed and given is None)}
-    for old, new in PARTS.items():
-        if old in named:
-            given = successor("compare", old, named.pop(old), new, named.get(new), stacklevel=5)
-            named[new] = given
     built = {key: build[key](given) if key in build else given for key, given in named.items()}
     behind = guards(built.pop("hardened", None))
     return built if not behind else {**built, "hardened": behind}

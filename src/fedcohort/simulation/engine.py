@@ -20,7 +20,6 @@ from fedcohort.core.errors import BadInput, BadParameter, Diverged, UnequalWork
 from fedcohort.core.federation import Federation
 from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
-from fedcohort.core.renamed import successor
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.told import ROUND_LIMIT
@@ -87,8 +86,6 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     keep: str | os.PathLike[str] | None = None,
     before: Trace | None = None,
-    server: Optimiser | str | None = None,
-    estimator: Aggregator | str | None = None,
 ) -> Trace:
     """Run a scheme on a task.
 
@@ -148,8 +145,6 @@ def simulate(
     before
         The trace of the same run with fewer rounds, which wrote ``keep``: it goes on from there,
         and what comes out is that of one run, bit for bit.
-    server, estimator
-        Deprecated names of ``optimiser`` and ``aggregator``.
 
     >>> from fedcohort.learning import Quadratic
     >>> task = Quadratic([[0.0], [1.0]], sizes=[1, 3])
@@ -157,10 +152,6 @@ def simulate(
     >>> float(trace.model[0])
     0.75
     """
-    optimiser = successor("simulate", "server", server, "optimiser", optimiser, stacklevel=4)
-    aggregator = successor(
-        "simulate", "estimator", estimator, "aggregator", aggregator, stacklevel=4
-    )
     check_task(task, "simulate")
     check_work(work, "simulate")
     check_rounds("rounds", rounds)
