@@ -11,8 +11,6 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core.renamed import renamed
-
 if TYPE_CHECKING:
     from fedcohort import adapters, data, recipes, report, schemes, testing, theory
     from fedcohort.algorithms import algorithm
@@ -96,8 +94,6 @@ _HOMES = {
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""
 
-_renamed = renamed(__name__, {"Moment": "RoundContext", "estimator": "aggregator"}, stacklevel=3)
-
 if not TYPE_CHECKING:  # a type checker would take it to mean that any name exists
 
     def __getattr__(name: str) -> Any:
@@ -107,7 +103,7 @@ if not TYPE_CHECKING:  # a type checker would take it to mean that any name exis
             return globals()[name]
         if name in __all__:
             return importlib.import_module(f"{__name__}.{name}")
-        return _renamed(name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -13,7 +13,6 @@ from fedcohort.core import notebook, shaped, store, told
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput, UnknownName, brief
-from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Booked, Cost, Entry, Ledger
@@ -413,6 +412,7 @@ class Trace:
         """Read from one file; what an older version did not write gets its default."""
         header, arrays = store.load(path, KIND)
         with store.whole(path, KIND):
+            store.refuse_former(path, KIND, header["settings"])
             return cls._restored(header, arrays)
 
     @classmethod
@@ -426,7 +426,7 @@ class Trace:
             for field, prefix in BY_NAME.items()
         }
         trace = cls(
-            settings=renamed_keys(header["settings"]),
+            settings=header["settings"],
             ledger=tuple(dict(row) for row in header["ledger"]),
             disclosures=_told(header.get("disclosures", ())),
             ids=tuple(header.get("ids", ())),

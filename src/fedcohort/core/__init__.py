@@ -17,7 +17,6 @@ from fedcohort.core.conversation import (
 from fedcohort.core.design import Design, Distinct
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
-from fedcohort.core.renamed import renamed
 from fedcohort.core.scheme import (
     Citation,
     Claim,
@@ -65,5 +64,3 @@ __all__ = [
     "converse",
     "stream",
 ]
-
-__getattr__ = renamed(__name__, {"Moment": "RoundContext"})

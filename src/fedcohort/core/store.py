@@ -14,7 +14,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, TypeVar, get_type_hints, runtime_checkable
 
@@ -36,6 +36,13 @@ T = TypeVar("T")
 
 FORMAT = 1
 HEADER = "__header__"
+FORMER = {
+    "server": "optimiser",
+    "estimator": "aggregator",
+    "moment.available": "context.available",
+    "moment.latency": "context.latency",
+}
+"""What older versions called settings and arrays, and what they are called now."""
 
 
 def save(
@@ -87,10 +94,21 @@ def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         raise BadCheckpoint(f"{quoted(path)} holds a {brief(found)}, not a {kind}.")
     if not intact:
         raise BadCheckpoint(f"{quoted(path)} is damaged: its checksum does not match.")
+    refuse_former(path, kind, arrays)
     with whole(path, kind):
         for name in big:
             arrays[name] = np.array([int(text) for text in arrays[name]], dtype=object)
     return header, arrays
+
+
+def refuse_former(path: str | os.PathLike[str], kind: str, names: Collection[str]) -> None:
+    """Refuse a file with a former name; beside the name of now it is the user's own."""
+    for former, now in FORMER.items():
+        if former in names and now not in names:
+            raise BadCheckpoint(
+                f"{quoted(path)} is a {kind} that an older version of fedcohort wrote (it has "
+                f"'{former}'): go on with that version, or begin again in another place."
+            )
 
 
 def _members(data: bytes) -> dict[str, Array]:

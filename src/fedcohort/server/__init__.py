@@ -1,6 +1,5 @@
 """What the server does with the answers; the same in the simulator and in a deployment."""
 
-from fedcohort.core.renamed import renamed
 from fedcohort.server.aggregators import Aggregator, Memory, Plain, aggregator
 from fedcohort.server.dropouts import (
     AsDrawn,
@@ -36,7 +35,3 @@ __all__ = [
     "dropout_rule",
     "optimiser",
 ]
-
-__getattr__ = renamed(
-    __name__, {"Estimator": "Aggregator", "Nothing": "AsDrawn", "estimator": "aggregator"}
-)

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core import journal
+from fedcohort.core import journal, store
 from fedcohort.core.errors import BadCheckpoint, brief, quoted
 from fedcohort.core.files import is_held
-from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.types import Ints
 from fedcohort.server.records import Record, joined
 
@@ -114,8 +113,11 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]]:
     except OSError as error:
         raise BadCheckpoint(f"{where} cannot be read: {error.strerror}.") from None
     with whole(folder):
+        former = [name for line in lines for name in line.get("settings", {})]
+    store.refuse_former(folder / FILE, "history of rounds", former)
+    with whole(folder):
         for line in lines:
-            settings.update(renamed_keys(line.get("settings", {})))
+            settings.update(line.get("settings", {}))
             if "record" in line:
                 found.append((_record(line["record"]), settings.get("ids", [])))
             elif "metrics" in line:

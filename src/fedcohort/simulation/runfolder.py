@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core import told
+from fedcohort.core import store, told
 from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
 from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
 from fedcohort.core.fingerprint import source_digest
-from fedcohort.core.renamed import renamed_keys
 from fedcohort.core.spec import split
 
 SETTINGS = "settings.json"
@@ -117,9 +116,10 @@ def read_settings(place: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         told.check({"schemes": None, **found}, told.FOLDER)
-        options = renamed_keys(found.get("options", {}))
-        common = {"seeds": [], PARTITIONS: [base_of(found)]}  # not in all older versions
-        return {**common, **found, **({"options": options} if options else {})}
+        store.refuse_former(place, "run folder", found.get("options", {}))
+        return {"seeds": [], PARTITIONS: [base_of(found)], **found}  # not in all older versions
+    except BadCheckpoint:
+        raise
     except BadInput as error:
         why = f" ({error})"
     except Exception:  # no JSON, or of something else

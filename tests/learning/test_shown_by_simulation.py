@@ -1,0 +1,12 @@
+"""Learning problems are shown where runs are made of them, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedcohort import learning, simulation
+
+
+@pytest.mark.parametrize("name", ["MLP", "Evaluation", "LocalWork", "Quadratic", "Softmax", "Task"])
+def test_the_simulator_shows_them(name: str) -> None:
+    assert getattr(simulation, name) is getattr(learning, name)
