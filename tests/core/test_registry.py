@@ -186,17 +186,9 @@ def test_importing_fedcohort_imports_little() -> None:
     code = (
         "import sys, fedcohort, fedcohort.schemes as package\n"
         "mine = [m for m in sys.modules if m.startswith('fedcohort.schemes.')]\n"
-        "print(mine, 'scipy' in sys.modules, 'joblib' in sys.modules, type(package).__mro__[1])"
+        "print(mine, 'scipy' in sys.modules, 'joblib' in sys.modules, type(package))"
     )
     assert in_a_new_process(code) == "[] False False <class 'module'>"
-
-
-def test_the_module_of_schemes_is_a_module_and_still_answers_a_call() -> None:
-    package = importlib.import_module("fedcohort.schemes")
-    assert fedcohort.schemes is package
-    with pytest.warns(DeprecationWarning, match=r"write fedcohort\.schemes\.schemes\(\)"):
-        found = fedcohort.schemes()  # type: ignore[operator]
-    assert found == fedcohort.schemes.schemes()
 
 
 # -- words -----------------------------------------------------------------------------------

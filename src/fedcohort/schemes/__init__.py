@@ -7,9 +7,6 @@ comparison, the checks and the report. Other packages add theirs through the ent
 
 from __future__ import annotations
 
-import sys
-import warnings
-from types import ModuleType
 from typing import Any
 
 from fedcohort.core.errors import BadInput, shown
@@ -61,15 +58,3 @@ def find(name: str) -> SchemeClass:
     """The class of that name; an unknown name gets the nearest one offered."""
     found: SchemeClass = SCHEMES.find(name)
     return found
-
-
-class _Callable(ModuleType):
-    """What `fedcohort.schemes` is: a module that can still be called as the function it was."""
-
-    def __call__(self) -> dict[str, SchemeClass]:
-        message = "fedcohort.schemes is a module: write fedcohort.schemes.schemes() instead."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return schemes()
-
-
-sys.modules[__name__].__class__ = _Callable
