@@ -427,12 +427,3 @@ def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
         facts = {"fact", "lacks", "quantity", "state", "who"}
         if cls is not Client:
             assert wanted - facts <= offered
-
-
-def test_the_old_name_of_a_policy_says_so(tmp_path) -> None:
-    with pytest.warns(DeprecationWarning, match="has become fedcohort.privacy.ClientPolicy"):
-        old = flower.Discretion({"size"}, policy=ClientPolicy(ceiling=2.0), fresh="every-round")
-    assert old == ClientPolicy(ceiling=2.0, answers={"size"}, fresh="every-round")
-    with pytest.warns(DeprecationWarning, match=r"client_app\(policy="):
-        app = flower.client_app(Phone, discretion=old)
-    assert app.policy is old

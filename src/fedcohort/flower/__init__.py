@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtra("fedcohort.flower", "flower") from error
 
-from fedcohort.flower.client import CohortClientApp, Discretion, client_app
+from fedcohort.flower.client import CohortClientApp, client_app
 from fedcohort.flower.inprocess import InProcessGrid
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.strategy import CohortStrategy
@@ -31,7 +31,6 @@ __all__ = [
     "ClientApp",
     "CohortClientApp",
     "CohortStrategy",
-    "Discretion",
     "InProcessGrid",
     "Limits",
     "Work",

@@ -22,11 +22,8 @@ know of its updates is then found by calling that function, and of its loss by c
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import cache, wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,6 @@ from fedcohort.flower.local import rule_unused
 from fedcohort.flower.quantities import FlowerClient, Model, change_of
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
-from fedcohort.privacy.policy import Fresh
 from fedcohort.schemes import schemes
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.aggregators.gaussian import noisy_part
@@ -342,7 +338,6 @@ def client_app(
     policy: ClientPolicy | None = None,
     simulated: bool = False,
     mods: list[Any] | None = None,
-    discretion: ClientPolicy | None = None,
     **facts: Any,
 ) -> CohortClientApp:
     """A ClientApp that answers the questions of schemes.
@@ -367,8 +362,6 @@ def client_app(
     mods
         As for any ClientApp: questions pass through them, too. One that is for training alone, as
         ``LocalDpMod``, belongs to a train function: ``@app.train(mods=[...])``.
-    discretion
-        The old name of ``policy``.
     facts
         Instead of ``local``: single facts, each a function of the context, for instance
         ``size=lambda context: 600``. Without any, the client answers what its train and evaluate
@@ -390,10 +383,6 @@ def client_app(
             if not (callable(fact) and len(inspect.signature(fact).parameters) == 1):
                 raise BadInput(f"client_app({name}=...) must be a function of the context.")
         local = _facts(facts)
-    if discretion is not None:
-        said = "client_app(discretion=...) has become client_app(policy=ClientPolicy(...))."
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
-    policy = policy or discretion
     return CohortClientApp(
         local,
         key=key,
@@ -418,15 +407,3 @@ def _facts(facts: Mapping[str, Callable[[Context], Any]]) -> Build:
             raise AttributeError(name=name, obj=self)
 
     return Facts
-
-
-def Discretion(  # noqa: N802 - the name of a class that it was
-    answers: Collection[str] | None = None,
-    folder: Callable[[Context], Path] | None = None,
-    policy: ClientPolicy | None = None,
-    fresh: Fresh = "never",
-) -> ClientPolicy:
-    """An old name: `fedcohort.privacy.ClientPolicy` says all that a client agrees to."""
-    said = "Discretion has become fedcohort.privacy.ClientPolicy(answers=, folder=, ...)."
-    warnings.warn(said, DeprecationWarning, stacklevel=2)
-    return replace(policy or ClientPolicy(), answers=answers, folder=folder, fresh=fresh)
