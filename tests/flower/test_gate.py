@@ -27,8 +27,6 @@ from flwr.serverapp.strategy import (
 
 from fedcohort import flower
 from fedcohort.flower import wire
-from fedcohort.flower.exchange import Node
-from fedcohort.flower.suspects import Suspects
 from helpers.attacks import evaluating
 from helpers.flower_play import QUICK, ROUNDS, N, app, play, silent, task
 from helpers.lies import (
@@ -286,72 +284,36 @@ def test_a_misfit_of_nodes_that_are_known_by_name_is_told_before_the_first_round
         play(Named(ClientApp(), N), "full", algorithm="fedprox:mu=0.1", **settings)
 
 
-# -- clients that end a round ------------------------------------------------------------------
+# -- runs that end, and files that are none ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("kind", "scheme"), [("train", "full"), ("loss", "pow-d:m=7,d=8"), (wire.HELLO, "full")]
 )
-def test_a_client_that_ended_a_round_is_left_out_of_it(kind: str, scheme: str, tmp_path) -> None:
-    """Every second server plays a round without it; the others end in the next one."""
-    grid = Lying(kills, [kind])
-    settings = {"folder": tmp_path, "clients": N - 1}
-    for number in (1, 2, 3):
-        with pytest.raises(Killed):
-            play(grid, scheme, rounds=9, **settings)
-        strategy, _ = play(grid, scheme, rounds=number, **settings)
-        assert strategy.session.state.round == number
-        ids = strategy.session.federation.ids
-        (cohort,) = strategy.cohorts
-        assert {ids[i] for i in cohort.clients} == set(range(N)) - {2}
-        assert strategy.void == 0
-
-
-def test_two_clients_that_end_a_round_are_both_left_out_of_it(tmp_path) -> None:
-    grid = Lying(kills, liars=(2, 5))
+def test_a_client_that_ends_the_server_ends_it_again_until_it_is_gone(
+    kind: str, scheme: str, tmp_path
+) -> None:
     for _ in range(2):
         with pytest.raises(Killed):
-            play(grid, "full", rounds=1, folder=tmp_path)
-    strategy, _ = play(grid, "full", rounds=1, folder=tmp_path)
-    assert strategy.cohorts[0].clients.tolist() == [0, 1, 3, 4, 6, 7]
+            play(Lying(kills, [kind]), scheme, rounds=1, folder=tmp_path)
+    strategy, _ = play(flower.InProcessGrid(app(), N), scheme, rounds=2, folder=tmp_path)
+    assert strategy.session.state.round == 2
+    assert strategy.void == 0
 
 
-def test_whoever_ends_a_run_by_hand_blames_nobody(tmp_path) -> None:
+def test_a_run_that_is_ended_by_hand_goes_on_with_everybody(tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(Lying(reading(KeyboardInterrupt())), rounds=1, folder=tmp_path)
     strategy, _ = play(flower.InProcessGrid(app(), N), rounds=1, folder=tmp_path)
     assert len(strategy.cohorts[0]) == N
 
 
-def test_suspects_are_those_of_one_round_and_a_damaged_note_names_nobody(tmp_path) -> None:
-    path = tmp_path / "reading.json"
-    assert Suspects(path).of(0) == set()
-    first = Suspects(path)
-    first.of(4)
-    for who in ("a long key", 7, Node(7)):
-        first.reading(who)
-    again = Suspects(path)
-    assert again.of(4) == {Node(7)}
-    again.reading("x")
-    assert Suspects(path).of(4) == {Node(7), "x"}
-    assert Suspects(path).of(5) == set()
-    for damaged in (b"", b"{", b"[1]", b'"x"', b'{"round": 4}', b"\xff", b"[" * 10**5):
-        path.write_bytes(damaged)
-        assert Suspects(path).of(4) == set()
-    for died in ('5, "reading": "x"', '[1, null, {"key": [1]}, {"node": "x"}, {}, [2]]'):
-        path.write_text(f'{{"round": 4, "died": {died}}}')
-        assert Suspects(path).of(4) == set()
-    path.write_text('{"round": 4, "died": [{"key": [1]}, {"key": 0}], "reading": {"node": 3}}')
-    assert Suspects(path).of(4) == {0, Node(3)}
-
-
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-@pytest.mark.parametrize("name", ["reading.json", "history.jsonl"])
-def test_a_file_of_the_folder_that_is_none_gets_a_sentence(tmp_path, name, make) -> None:
+def test_a_history_that_is_no_file_gets_a_sentence(tmp_path, make) -> None:
     play(flower.InProcessGrid(app(), N), rounds=1, folder=tmp_path)
-    (tmp_path / name).unlink()
-    make(tmp_path / name)
-    with pytest.raises(CannotSave, match=rf"{name}' cannot be written: .*it is (a f|no pl)"):
+    (tmp_path / "history.jsonl").unlink()
+    make(tmp_path / "history.jsonl")
+    with pytest.raises(CannotSave, match=r"history.jsonl' cannot be written: .*it is (a f|no pl)"):
         play(flower.InProcessGrid(app(), N), rounds=2, folder=tmp_path)
 
 

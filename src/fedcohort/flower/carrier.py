@@ -276,7 +276,7 @@ class FlowerCarrier(Carrier):
 
     def wait(self, letters: Sequence[Outgoing], came: Arrivals) -> None:
         """Wait until enough replies are good; the judgment that counts follows in `arrived`."""
-        self._judged(Gate(reading=self.session.gate.reading), letters, came)
+        self._judged(Gate(), letters, came)
 
     def arrived(
         self,

@@ -88,7 +88,6 @@ def received(
             gate.reject("", Fault.NOT_ASKED)  # it is not the fault of the client that was asked
             continue
         try:
-            gate.reading(None if asked is None else asked.who)
             report = _admitted(gate, reply, ticket, records)
             wrong = None if report is None else look(report)
         except wire.Malformed as error:
@@ -97,14 +96,10 @@ def received(
         except Exception as error:
             gate.reject(ticket, Fault.UNREADABLE, repr(error))
             continue
-        except KeyboardInterrupt:  # somebody ends the run, no client does
-            gate.reading(None)
-            raise
         if report is not None and wrong is not None:
             gate.found(report.client, *wrong)
         elif report is not None:
             admitted.append(report)
-    gate.reading(None)
     gate.close()
     return sorted(admitted, key=lambda report: report.client)
 

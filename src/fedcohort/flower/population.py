@@ -90,8 +90,6 @@ class Population:
     """What clients have said that they can tell; those of another make say nothing."""
     key_type: type | None = None
     """Of the keys of this run; None until the first clients have come."""
-    shunned: set[Hashable] = field(default_factory=set)
-    """Clients and nodes that are left out of this round."""
     _strangers: dict[int, tuple[int, float]] = field(default_factory=dict)
     # node: how often it has failed to say who it is, and when it is asked again
     _contested: dict[Hashable, set[int]] = field(
@@ -193,9 +191,8 @@ class Population:
         for key in [key for key, nodes in self._contested.items() if len(nodes) < 2]:
             for node in self._contested.pop(key):
                 self._strangers.pop(node, None)  # the only one now: it is asked at once
-        shunned = {who.number for who in self.shunned if isinstance(who, Node)}
         resting = {node for node, (_, due) in self._strangers.items() if due > now or not again}
-        new = sorted(present - set(self.nodes.values()) - shunned - resting)
+        new = sorted(present - set(self.nodes.values()) - resting)
         if new:
             self._greet(grid, new, limit)
         if self._settled:
@@ -318,13 +315,12 @@ class Population:
         return np.asarray(values / values.sum())
 
     def reachable(self, key: Hashable) -> bool:
-        """Whether a client is there, and not left out of this round."""
-        return key in self.nodes and key not in self.shunned
+        """Whether a client is there."""
+        return key in self.nodes
 
     def present(self, federation: Federation) -> Ints | None:
         """Positions of those who are there; None for all of them."""
-        nodes, shunned = self.nodes, self.shunned
-        here = [i for i, key in enumerate(federation.ids) if key in nodes and key not in shunned]
+        here = [i for i, key in enumerate(federation.ids) if key in self.nodes]
         return None if len(here) == len(federation) else np.array(here, dtype=np.int64)
 
 

@@ -26,7 +26,6 @@ from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
-from fedcohort.flower.suspects import Suspects
 from fedcohort.ledger import Ledger
 from fedcohort.server import history
 from fedcohort.server.gate import Gate
@@ -68,7 +67,6 @@ class Session:
         self.repeatable = repeatable
         self.folder, self.task, self.newcomers = folder, task, newcomers
         self.history = None if folder is None else History(folder.path)
-        self.suspects = None if folder is None else Suspects(folder.path / "reading.json")
         self.facts: dict[str, Any] = {}  # what else the history is told of the run
         self.ledger: Ledger = population.ledger
         self.selection: Selection | None = None  # of a round that was not over
@@ -169,7 +167,6 @@ class Session:
                     algorithm={**after.algorithm, **models},
                 )
         self.state, self.selection = after, None
-        self._suspect()
         record = replace(record, entries=self.ledger.since(self._booked))
         self._booked = len(self.ledger.entries)
         self.records.append(record)
@@ -191,16 +188,6 @@ class Session:
         self.budget.require(self.setup, self.state, self.available is None)
 
     # -- the clients -------------------------------------------------------------------------
-
-    def _suspect(self) -> None:
-        """Leave those out of the coming round who ended it before."""
-        if self.suspects is None:
-            return
-        who = self.suspects.of(self.state.round if self.begun else 0)
-        if who:
-            told = "the server died while it read what they had sent"
-            log.warning("\t├──> left out of this round, %s: %s", told, sorted(map(repr, who)))
-        self.population.shunned, self.gate.reading = who, self.suspects.reading
 
     def look(self, grid: Grid, expected: int, pause: Callable[[float], None] = time.sleep) -> None:
         """See who is there; the first time, wait for all that are expected, later for anybody."""
@@ -408,7 +395,6 @@ class Session:
         """The model to go on with: that of the folder, if it holds a run."""
         self.take(initial)
         if self.folder is None or not self.folder.holds_run:
-            self._suspect()
             return initial
         path, told = self.folder.path, self.folder.told()
         scheme: Scheme[Any] = self.setup.scheme
@@ -432,7 +418,6 @@ class Session:
         if state.theta.shape != (self.layout.dimension,):
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
         self.state, self.setup = state, calibrated(self.setup, state.federation)
-        self._suspect()
         self.population.knew(state.federation)
         if history.is_history(path):
             for record in history.read(path)[1]:

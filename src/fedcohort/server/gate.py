@@ -167,8 +167,6 @@ class Gate:
     notes: dict[Hashable, str] = field(default_factory=dict)
     """What was wrong with reports since `news` was asked for, by client, in a line each; until
     there are newer ones, those from before."""
-    reading: Callable[[Hashable], None] = lambda who: None
-    """Told whose report is read, before it is, and None when that is over."""
     _round: str = ""
     _form: Form = field(default_factory=lambda: Form({}))
     _open: dict[str, Ticket] = field(default_factory=dict)
