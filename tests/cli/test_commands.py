@@ -108,7 +108,6 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["schemes", "mdd"], "Did you mean 'md'?"),
         (["report", "nowhere"], "nowhere"),
         (["report", "nowhere", "--pictures", "-"], "The option --pictures must be a path. Got -"),
-        (["report", "nowhere", "--png", "-"], "The option --pictures must be a path. Got -"),
         (["report", "nowhere", "--json", "--latex", "-"], "Give --json or --latex -, not both"),
         (["compare", "md", "--out", "-"], "The option --out must be a path. Got - instead"),
         (["demo", "--out", "-"], "The option --out must be a path. Got - instead"),

@@ -98,7 +98,7 @@ def test_a_run_without_a_finished_round_gets_a_sentence(tmp_path: Path) -> None:
 
 def test_a_run_of_which_nothing_was_measured_has_a_page(tmp_path: Path) -> None:
     folder = leave(tmp_path / "flower", metrics=False)
-    out = run(folder, "--csv", tmp_path / "csv", "--png", tmp_path / "png")
+    out = run(folder, "--csv", tmp_path / "csv", "--pictures", tmp_path / "png")
     assert "no metric tells how good the model is" in out
     text = shown((folder / "report.html").read_text())
     assert "Progress over rounds" not in text
@@ -134,7 +134,7 @@ def test_names_of_metrics_cannot_leave_the_folder_or_the_page(tmp_path: Path) ->
     folder = leave(tmp_path / "flower", metrics=False)
     evil = ["../../evil_loss", "<img src=x onerror=alert(1)> acc", "$x$ acc", "a" * 300 + "loss"]
     History(folder).metrics(3, dict.fromkeys([*evil, *(f"m{i}" for i in range(90))], 0.5))
-    run(folder, "--csv", tmp_path / "out" / "csv", "--png", tmp_path / "out" / "png")
+    run(folder, "--csv", tmp_path / "out" / "csv", "--pictures", tmp_path / "out" / "png")
     assert {path.name for path in tmp_path.iterdir()} == {"flower", "out"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"csv", "png"}
     text = (folder / "report.html").read_text()

@@ -49,14 +49,14 @@ def test_json_is_all_there_is_on_standard_output(folder):
 
 
 def test_pictures_and_tables_go_where_they_are_sent(folder, tmp_path):
-    run(folder, "--png", tmp_path / "p", "--csv", tmp_path / "c", "-o", tmp_path / "x.html")
+    run(folder, "--pictures", tmp_path / "p", "--csv", tmp_path / "c", "-o", tmp_path / "x.html")
     assert (tmp_path / "p" / "progress-accuracy-best.svg").is_file()
     assert (tmp_path / "c" / "summary.csv").is_file()
     assert (tmp_path / "x.html").is_file()
     assert not (folder / "report.html").exists()
 
 
-def test_pictures_is_the_name_of_what_png_was(folder, tmp_path):
+def test_pictures_are_of_three_kinds(folder, tmp_path):
     run(folder, "--pictures", tmp_path / "p")
     assert {path.suffix for path in (tmp_path / "p").iterdir()} == {".png", ".svg", ".pdf"}
 

@@ -46,9 +46,7 @@ def report(
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     pictures: Annotated[
         Path | None,
-        typer.Option(
-            "--pictures", "--png", help="Folder for PNG, SVG and PDF pictures, for papers."
-        ),
+        typer.Option("--pictures", help="Folder for PNG, SVG and PDF pictures, for papers."),
     ] = None,
     latex: Annotated[
         Path | None,

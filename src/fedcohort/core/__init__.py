@@ -1,5 +1,6 @@
 """The vocabulary: federation, cohort, conversation, design, scheme. Imports numpy only."""
 
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort, Replies, Reserve
 from fedcohort.core.conversation import (
     LABEL_HISTOGRAM,
@@ -18,7 +19,6 @@ from fedcohort.core.design import Design, Distinct
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
 from fedcohort.core.scheme import (
-    Citation,
     Claim,
     NoState,
     RoundContext,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core.arrays import as_array
-from fedcohort.core.citation import Citation as Citation  # schemes find it here, too
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort, Replies
 from fedcohort.core.conversation import UPDATE, Conversation, Signal
 from fedcohort.core.design import Design

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.core import store
+from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Answer
 from fedcohort.core.errors import (
@@ -27,7 +28,7 @@ from fedcohort.core.errors import (
 )
 from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Labels, Maybe, constraints
-from fedcohort.core.scheme import Citation, Scheme
+from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness.trial import SETTLED, Trial
