@@ -16,6 +16,8 @@ from fedcohort import Problem, compare, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, LearningTask, LocalWork, TorchModel
 
+pytestmark = pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
+
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 60)
 X = RNG.normal(size=(60, 6)).astype(np.float32)

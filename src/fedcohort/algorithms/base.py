@@ -313,7 +313,7 @@ def shifted(importance: Floats, amounts: Array, names: Sequence[Hashable]) -> st
 
     >>> print(shifted(np.array([0.5, 0.5]), np.array([1, 3]), ["a", "b"]))
     With small step sizes a run minimizes sum_i q_i F_i instead of sum_i p_i F_i, with q_i \
-proportional to p_i a_i (a_i: local steps). The largest gain: the share of client 'a' is 0.25 \
+proportional to p_i a_i (a_i: local steps). The largest gain: the share of client 'b' is 0.75 \
 instead of 0.5.
     """
     before = importance / importance.sum()

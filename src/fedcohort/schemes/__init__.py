@@ -33,7 +33,7 @@ def scheme(word: str, /, **parameters: Any) -> Scheme[Any]:
     >>> scheme("md", m=5)
     MD(m=5)
     >>> scheme("clustered-size:m=5,ties=index")
-    ClusteredSize(m=5, ties='index', dedicate_large=False)
+    ClusteredSize(m=5, ties='index', dedicate_large=False, version='corrected')
     """
     return SCHEMES.build(str(word), **parameters)
 
