@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -54,7 +54,7 @@ CITED = {
 }
 """Names of pages by the citation in the recipes."""
 SQUARES = {REPRODUCED: "🟩", PARTLY: "🟨", NOT: "🟥", UNDECIDED: "⬜", NOT_YET: "▫️"}
-HEADS = ("claim", "kind", "printed", "ours", "verdict", "to decide")
+HEADS = ("claim", "kind", "printed", "ours", "verdict", "readings", "to decide")
 KIND_TITLES = {
     "printed": "as printed",
     "theory": "theory",
@@ -82,6 +82,8 @@ class Row:
     claim: Claim
     facts: Facts | None = None
     found: Facts | None = None
+    readings: tuple[str, ...] = ()
+    """Verdicts on the same statement by other readings of the paper, of those that were run."""
 
     @property
     def verdict(self) -> str:
@@ -122,7 +124,13 @@ class Row:
         if self.found is None:
             return cells
         verdict = f"{SQUARES.get(self.verdict, '')} **{self.verdict}**".strip()
-        return [*cells, found_text(self.found), verdict, self.to_decide()]
+        return [*cells, found_text(self.found), verdict, self.robustness(), self.to_decide()]
+
+    def robustness(self) -> str:
+        """Return how many of the readings that were run give this verdict."""
+        if self.claim.reading_of:
+            return "–"
+        return f"{1 + self.readings.count(self.verdict)} of {1 + len(self.readings)}"
 
     def to_decide(self) -> str:
         """Return the processor minutes that would decide an open claim."""
@@ -162,7 +170,19 @@ def outdated(known: Mapping[str, Recipe], results: Iterable[Facts]) -> Iterator[
 def rows(known: Iterable[Recipe], results: Sequence[Facts]) -> list[Row]:
     """Return all claims in the order of papers and figures."""
     current = sorted((each for each in known if each.run is None), key=lambda each: each.place)
-    return [_row(recipe, claim, results) for recipe in current for claim in recipe.claims]
+    return [row for recipe in current for row in _with_readings(recipe, results)]
+
+
+def _with_readings(recipe: Recipe, results: Sequence[Facts]) -> list[Row]:
+    """Return the claims of a recipe; each has the verdicts by its other readings."""
+    own = [_row(recipe, claim, results) for claim in recipe.claims]
+    return [
+        replace(row, readings=tuple(
+            other.verdict for other in own
+            if other.claim.reading_of == row.claim.statement and other.found is not None
+        ))
+        for row in own
+    ]  # fmt: skip
 
 
 def _row(recipe: Recipe, claim: Claim, results: Sequence[Facts]) -> Row:
@@ -237,7 +257,8 @@ def tally(every: Sequence[Row]) -> Counter[tuple[str, str, str]]:
     found = Counter(
         (row.page, row.claim.kind, row.verdict)
         for row in every
-        if row.claim.kind not in PAPERS_OWN or not row.claim.ours
+        if not row.claim.reading_of
+        and (row.claim.kind not in PAPERS_OWN or not row.claim.ours)
     )
     for name in PAPERS:
         for each in _records(name, "STATEMENTS"):
@@ -320,8 +341,9 @@ def _paper(name: str, every: Sequence[Row]) -> str:
     citation = next((text for text, page in CITED.items() if page == name), "")
     lines = [f"# {PAPERS[name]}: claims and verdicts\n", f"{citation}.\n" if citation else ""]
     lines.append(
-        "[What a verdict means](../reproduction.md#verdicts). *To decide*: processor minutes "
-        "that would decide an open claim.\n"
+        "[What a verdict means](../reproduction.md#verdicts). *Readings*: of the readings of the "
+        "paper that were run, how many give this verdict; *1 of 1* is that of the recipe alone. "
+        "*To decide*: processor minutes that would decide an open claim.\n"
     )
     for recipe in {row.recipe.name: row.recipe for row in own}.values():
         lines += _section(recipe, [row for row in own if row.recipe is recipe])
@@ -349,7 +371,8 @@ def _section(recipe: Recipe, own: Sequence[Row]) -> Iterator[str]:
     if recipe.readings:
         yield (
             f"Robustness: the paper leaves {_number(len(recipe.readings))} open. "
-            "Every verdict is for the choices made here; the alternatives are not run.\n"
+            "Verdicts are for the choices made here; the column *readings* counts those that were "
+            "run.\n"
         )
         yield from (f"* {reading}" for reading in recipe.readings)
         yield ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.recipes import (
     Alike,
     Cell,
@@ -195,9 +195,30 @@ def test_what_would_decide_a_claim_and_open_choices(tmp_path: Path) -> None:
     mine = replace(RECIPE, readings=("ties: by index here; at random is possible",))
     page = paper(mine, [facts])
     assert "2 minutes of one processor, " in page
-    assert "⬜ **undecided** | 10 minutes |" in page
+    assert "⬜ **undecided** | 1 of 1 | 10 minutes |" in page
     assert "the paper leaves 1 choice open" in page
     assert "\n* ties: by index here; at random is possible\n" in page
+
+
+def test_other_readings_count_in_the_robustness_alone(tmp_path: Path) -> None:
+    one = RECIPE.claims[0]
+    others = tuple(
+        Claim(f"reading {wanted}", "42", Exact("answer", wanted, 0), ours=True,
+              reading_of=one.statement, kind=kind)
+        for wanted, kind in ((42.0, "printed"), (43.0, "sound"))
+    )  # fmt: skip
+    mine = replace(RECIPE, claims=(one, *others))
+    facts = judged(mine, "quick", tmp_path)
+    page = paper(mine, [facts])
+    assert "| 42 | 🟩 **reproduced** | 2 of 3 | – |" in page
+    assert "| reading 43.0 (ours) | sound | 42 | 42 | 🟥 **not reproduced** | – | – |" in page
+    assert "\n| FedSampling | 1 / 1 / 1 | – | – | – | – |\n" in overview(mine, [facts])
+    facts["claims"][2]["verdict"] = NOT_RUN
+    assert "| 42 | 🟩 **reproduced** | 2 of 2 | – |" in paper(mine, [facts])
+    with pytest.raises(BadParameter, match="'ours' parameter of a claim with reading_of"):
+        replace(others[0], ours=False)
+    with pytest.raises(UnknownName, match="no such statement"):
+        replace(mine, claims=(one, replace(others[0], reading_of="no such statement")))
 
 
 def test_claims_that_a_scale_did_not_run_are_not_run_yet(tmp_path: Path) -> None:
@@ -224,7 +245,7 @@ def test_results_by_the_largest_scale_and_this_criterion(tmp_path: Path) -> None
     results = maker.kept(tmp_path)
     made = paper(RECIPE, results)
     assert "`fedcohort reproduce mine --scale standard`, 2 seeds, 1 partition, " in made
-    assert "| 42 \\| 43 (once 54) | 42 | 🟩 **reproduced** | – |\n" in made
+    assert "| 42 \\| 43 (once 54) | 42 | 🟩 **reproduced** | 1 of 1 | – |\n" in made
     changed = replace(RECIPE, claims=(replace(RECIPE.claims[0], judge=Exact("answer", 42, 1)),))
     assert "Not run yet" in paper(changed, results)
     older = [{**each, "digest": "another"} for each in results]

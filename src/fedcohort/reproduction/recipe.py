@@ -191,6 +191,9 @@ class Claim:
         of the schemes and baselines as the paper prints them. ``"sound"``: runs of a corrected
         scheme. ``"oracle"``: runs of a scheme that uses information no server has. ``"toy"``: an
         identity, or an illustration on a made-up example.
+    reading_of
+        The statement of the same recipe that this claim judges by another reading of the paper.
+        It is ``ours``; it counts in the robustness of that statement alone.
     """
 
     statement: str
@@ -201,8 +204,11 @@ class Claim:
     ours: bool = False
     exploratory: str = ""
     kind: str = "printed"
+    reading_of: str = ""
 
     def __post_init__(self) -> None:
+        if self.reading_of and not self.ours:
+            raise BadParameter("ours", "a claim with reading_of", "True", self.ours)
         if self.kind not in KINDS:
             raise BadParameter("kind", "a claim", f"one of {', '.join(KINDS)}", self.kind)
 
@@ -282,6 +288,10 @@ class Recipe:
         names = [cell.name for cell in self.cells]
         if len(set(names)) < len(names):
             raise BadInput(f"Two cells of the recipe '{self.name}' have one name.")
+        statements = [claim.statement for claim in self.claims if not claim.reading_of]
+        for claim in self.claims:
+            if claim.reading_of and claim.reading_of not in statements:
+                raise UnknownName("claim", claim.reading_of, statements)
 
     @property
     def place(self) -> tuple[str, list[tuple[int, str]]]:

@@ -5,6 +5,8 @@ Beside it CIFAR-10 with a CNN, rounds to 60 %: of it the paper has Figure 3, for
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedcohort.recipes.hcsfed import PAPER
 from fedcohort.recipes.hcsfed._arms import (
     CORRECTED,
@@ -33,7 +35,7 @@ from fedcohort.reproduction import (
 )
 from fedcohort.reproduction import difference as more
 
-ROUNDS_TO = "rounds-to:target=0.8,window=5"
+ROUNDS_TO, FIRST_TO = "rounds-to:target=0.8,window=5", "first-to:target=0.8"
 METHODS = ("random", "SCAFFOLD", "importance", "cluster", "HCSFed")
 PRINTED = {
     ("MNIST", 10): (96, 74, 35, 31, 9),
@@ -73,12 +75,12 @@ def rounds(data: str, m: int) -> dict[str, int]:
     return dict(zip(METHODS, PRINTED[data, m], strict=True))
 
 
-def _needs(data: str, m: int, method: str, arm: str = "") -> Judge:
+def _needs(data: str, m: int, method: str, arm: str = "", until: str = ROUNDS_TO) -> Judge:
     """An arm needs as many rounds as are printed of a method, or more than there are."""
     of, printed = (name(data, m), arm or method), rounds(data, m)[method]
     if printed == MOST:
-        return Contrast(ROUNDS_TO, {of: 1.0}, above=MOST)
-    return Close(ROUNDS_TO, of, printed, max(1.0, NEAR * printed))
+        return Contrast(until, {of: 1.0}, above=MOST)
+    return Close(until, of, printed, max(1.0, NEAR * printed))
 
 
 def _as_printed(data: str, m: int) -> Claim:
@@ -100,11 +102,38 @@ def _first(
     return Every(*(more(of, other, ours) for other, ours in pairs))
 
 
-def _sooner(arm: str) -> Judge:
+def _sooner(arm: str, until: str = ROUNDS_TO) -> Judge:
     """By the printed factor, 96 / 9."""
     printed = rounds("MNIST", 10)
     times = printed["random"] / printed["HCSFed"]
-    return Ratio(ROUNDS_TO, (MAIN, "random"), (MAIN, arm), times, partly=1.0)
+    return Ratio(until, (MAIN, "random"), (MAIN, arm), times, partly=1.0)
+
+
+def _main(until: str) -> tuple[Claim, ...]:
+    """The statements about MNIST and q = 0.1, rounds being counted in one of two ways."""
+    return (
+        Claim(
+            "HCSFed reaches 80 % 10.7 times sooner than random sampling (MNIST, q = 0.1)",
+            "96 rounds against 9",
+            _sooner("HCSFed", until),
+        ),
+        *(
+            Claim(f"{method} needs {printed} rounds, within a fifth (MNIST, q = 0.1)",
+                  str(printed), _needs("MNIST", 10, method, until=until), exploratory=CHOSEN)
+            for method, printed in rounds("MNIST", 10).items()
+        ),
+        Claim(
+            "HCSFed needs the fewest rounds on MNIST",
+            "9, against 31 to 96 (q = 0.1)",
+            _first(MAIN, of=until),
+        ),
+    )  # fmt: skip
+
+
+def _first_reached(claim: Claim) -> Claim:
+    """The same statement, 80 % being reached rather than held."""
+    said = f"80 % first reached: {claim.statement}"
+    return replace(claim, statement=said, ours=True, reading_of=claim.statement)
 
 
 TABLE_1 = Recipe(
@@ -151,36 +180,16 @@ TABLE_1 = Recipe(
         "full": Scale(seeds=5),
     },
     claims=(
-        Claim(
-            "HCSFed reaches 80 % 10.7 times sooner than random sampling (MNIST, q = 0.1)",
-            "96 rounds against 9",
-            _sooner("HCSFed"),
-        ),
-        *(
-            Claim(f"{method} needs {printed} rounds, within a fifth (MNIST, q = 0.1)",
-                  str(printed), _needs("MNIST", 10, method), exploratory=CHOSEN)
-            for method, printed in rounds("MNIST", 10).items()
-        ),
-        Claim(
-            "HCSFed first reaches 80 % after 9 rounds, within a fifth (MNIST, q = 0.1)",
-            "9; the paper does not say whether 80 % is held",
-            Close("first-to:target=0.8", (MAIN, "HCSFed"), 9, NEAR * 9),
-            ours=True,
-            exploratory=CHOSEN,
-        ),
+        *_main(ROUNDS_TO),
+        *map(_first_reached, _main(FIRST_TO)),
         *(_as_printed(data, m) for data, m in PRINTED if name(data, m) != MAIN),
         Claim(
-            "HCSFed needs the fewest rounds on MNIST",
-            "9, against 31 to 96 (q = 0.1)",
-            _first(MAIN),
-        ),
-        Claim(
-            "and on Fashion-MNIST",
+            "HCSFed needs the fewest rounds on Fashion-MNIST",
             "81, against 145 to over 200 (q = 0.1)",
             _first(FASHION),
         ),
         Claim(
-            "and with more clients a round",
+            "HCSFed needs the fewest rounds with more clients a round",
             "q = 0.3: 8 against 16 to 42 (MNIST), 80 against 104 to over 200 (Fashion-MNIST)",
             Every(
                 _first(name("MNIST", 30), name("FMNIST", 30)),
