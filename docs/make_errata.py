@@ -140,6 +140,15 @@ ERRATA = (
     ),
     Erratum(
         CLUSTERED,
+        "(17) and (23), equality",
+        "equality if and only if every distribution is that of MD sampling",
+        "For client i: if and only if r_(k,i) = p_i for every k; other clients may differ.",
+        "p = (1/2, 1/4, 1/4), m = 2, distributions (1/2, 1/2, 0) and (1/2, 0, 1/2): client 1 has "
+        "the variance and the chance of MD.",
+        "tests/designs/test_rows.py::test_one_client_varies_as_under_md_though_the_rows_differ",
+    ),
+    Erratum(
+        CLUSTERED,
         "Section 6 and Figure 1",
         "each client has 100 test images of its digit; the caption has n = 10",
         "80 test images, as in the authors' code; n = 100, as in the text",
@@ -230,6 +239,13 @@ ERRATA = (
         "The two sections contradict each other.",
         "tests/privacy/test_response.py::test_epsilon_of_the_authors_alpha",
     ),
+    Erratum(
+        FEDSAMPLING,
+        "Sections 4.1 and 4.4",
+        "non-IID clients have 300 samples (MIND) and 6,000 (EMNIST); in Section 4.4 all have 300",
+        "not known; the authors' code has clients of 600 images and M = 700",
+        "Clients of 6,000 and M = 300: every size is clipped to 299, so that Ñ is 5 % of N.",
+    ),
     # Impact of client sampling
     Erratum(
         IMPACT,
@@ -271,6 +287,17 @@ ERRATA = (
         "It is larger for clients of different distributions. Lemma 2 itself, a statement about "
         "sums, holds.",
         "Four equal clients, m = 2: 0 for clients of different distributions, −1/32 under MD.",
+        "tests/theory/test_decomposition.py::test_equation_63_fails_for_pairs_in_different_rows",
+    ),
+    Erratum(
+        IMPACT,
+        "Lemma 2, (84)",
+        "for a covariance of −alpha p_i p_j, that of MD sampling; equality if and only if Σ_i "
+        "r_(k,i) x_i = Σ_j r_(k,j) x_j",
+        "Clustered sampling has no such covariance, and the proof does not need it. The condition "
+        "always holds; equality needs Σ_i r_(k,i) x_i = Σ_i r_(l,i) x_i for all k and l. The "
+        "inequality itself holds.",
+        "Four equal clients, m = 2: pairs have covariances 0 and −1/16, under MD −1/32.",
         "tests/theory/test_decomposition.py::test_equation_63_fails_for_pairs_in_different_rows",
     ),
     Erratum(
@@ -322,6 +349,13 @@ ERRATA = (
         "support {1, ..., m}; p_j p_k; a sum to K",
         "support {1, ..., n}; p_i p_j; a sum to m",
         "The clients are numbered to n, and m are drawn.",
+    ),
+    Erratum(
+        IMPACT,
+        "(91) and (139)",
+        "w_i = Σ p_j a_j / Σ p_j a_j; the constants E and F",
+        "w_i = p_i a_i / Σ p_j a_j; D and E, as in the theorem of Appendix C.3",
+        "The printed fraction is 1 for every client.",
     ),
     # Thesis
     Erratum(
@@ -398,6 +432,15 @@ ERRATA = (
         "Q ← X, S ← ∅, m + 1 passes, v drawn from U",
         "U ← X, Q ← ∅, m passes",
         "U is not defined, and Q would contain X.",
+    ),
+    Erratum(
+        THESIS,
+        "Algorithm 5",
+        "the Hellinger distance of two histograms of counts",
+        "of two histograms of shares, which sum to 1",
+        "Counts 1 and 4 of the same class: 1/√2; the distributions are equal, and the distance is "
+        "0.",
+        "tests/maths/test_hellinger.py::test_counts_and_frequencies_are_the_same",
     ),
     # HCSFed
     Erratum(
@@ -481,6 +524,37 @@ ERRATA = (
         "F := Σ ω_k F_k := (1/n_k) Σ f",
         "The second part defines F_k.",
         "Without F_k, the sum over k has no meaning.",
+    ),
+    Erratum(
+        HCSFED,
+        "Algorithm 1, lines 2, 10 and 12",
+        "C_i = ∅ once; μ_i ← μ'_i, then until μ'_i = μ_i",
+        "C_i = ∅ in every pass; μ'_i must be compared with the centre before it. An empty cluster "
+        "needs a rule.",
+        "Line 12 holds after the first pass, whatever the clients.",
+    ),
+    Erratum(
+        HCSFED,
+        "Algorithm 2, line 15, models",
+        "the new model is Σ (N/m) ω_k w_k over the chosen clients",
+        "The old model plus the weighted sum of the updates.",
+        "Shares 4/10, 3/10, 2/10 and 1/10, m = 2, and the last two are chosen: the weights are "
+        "4/10 and 2/10, so that a model which nobody changes shrinks to 6/10.",
+        "tests/schemes/test_hcsfed.py::test_line_15_shrinks_a_model_that_nobody_changes",
+    ),
+    Erratum(
+        HCSFED,
+        "Algorithm 2, lines 6 and 22 to 25",
+        "clusters of round t are made of X_t, which clients return at the end of round t",
+        "Either all clients compute an update before the choice, or the choice is by X_(t−1).",
+        "In the first round there is no X_t when line 6 needs it.",
+    ),
+    Erratum(
+        HCSFED,
+        "Section 5.3",
+        "the compression rate with the highest within-group sum of squares",
+        "A rule with an elbow, or the lowest rate that is good enough; it is not given.",
+        "The sum is the highest for a single group and 0 for as many groups as components.",
     ),
 )
 

@@ -143,6 +143,13 @@ def test_the_printed_version_has_the_golden_weights_and_chances():
     assert float(sum(mean * np.array([4, -1, 2, 7, 0]))) == pytest.approx(float(F(19, 12)))
 
 
+def test_line_15_shrinks_a_model_that_nobody_changes():
+    design = printed_law(HCSFed(m=2, strata=1, version="printed"), [[1.0]] * 4, [4, 3, 2, 1])
+    weights = {tuple(cohort.clients): cohort.weights for _, cohort in design.enumerate()}
+    assert weights[2, 3].tolist() == [F(4, 10), F(2, 10)]
+    assert weights[0, 1].tolist() == [F(8, 10), F(6, 10)]
+
+
 def test_the_printed_version_allocates_by_variances():
     # The golden strata: 10, 30 and 60 clients with standard deviations 5, 1 and 1/2.
     sizes, deviations = np.array([10, 30, 60]), [5, 1, 0.5]
