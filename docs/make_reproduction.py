@@ -257,8 +257,7 @@ def tally(every: Sequence[Row]) -> Counter[tuple[str, str, str]]:
     found = Counter(
         (row.page, row.claim.kind, row.verdict)
         for row in every
-        if not row.claim.reading_of
-        and (row.claim.kind not in PAPERS_OWN or not row.claim.ours)
+        if not row.claim.reading_of and (row.claim.kind not in PAPERS_OWN or not row.claim.ours)
     )
     for name in PAPERS:
         for each in _records(name, "STATEMENTS"):
