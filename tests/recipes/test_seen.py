@@ -84,6 +84,14 @@ def test_what_no_paper_prints_is_ours(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_two_to_four_readings_are_listed(name: str) -> None:
+    one = recipe(name)
+    if all(claim.ours for claim in one.claims):
+        return  # no paper leaves a choice open
+    assert 2 <= len(one.readings) <= 4
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_erratum_is_derived_somewhere(name: str) -> None:
     for claim in recipe(name).claims:
         assert bool(claim.see) >= bool(claim.erratum), claim.statement
