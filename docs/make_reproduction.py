@@ -169,7 +169,7 @@ def outdated(known: Mapping[str, Recipe], results: Iterable[Facts]) -> Iterator[
 
 def rows(known: Iterable[Recipe], results: Sequence[Facts]) -> list[Row]:
     """Return all claims in the order of papers and figures."""
-    current = sorted((each for each in known if each.run is None), key=lambda each: each.place)
+    current = sorted(known, key=lambda each: each.place)
     return [row for recipe in current for row in _with_readings(recipe, results)]
 
 

@@ -13,7 +13,7 @@ import pytest
 from fedcohort import Comparison
 from fedcohort.cli import demo, main, reproduce
 from fedcohort.core.errors import FedcohortWarning
-from fedcohort.recipes import Recipe
+from fedcohort.recipes import Claim, Computed, Exact, Recipe, Scale
 from fedcohort.schemes import schemes
 from fedcohort.simulation.live import Watch
 from helpers.bibtex import check
@@ -259,12 +259,13 @@ def test_an_interrupted_extension_says_what_it_left_out(
 def test_an_interrupted_recipe_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(seed: int, seeds: int | None) -> None:
+    def stop(scale: Scale, seed: int) -> Computed:
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    with pytest.warns(DeprecationWarning, match="booleans for verdicts"):
-        stopped = Recipe("x", "A figure", "A paper", stop)
+    claim = Claim("the answer", "42", Exact("answer", 42, 0))
+    scales = {"quick": Scale()}
+    stopped = Recipe("x", "A figure", "A paper", compute=stop, scales=scales, claims=(claim,))
     monkeypatch.setattr(reproduce, "recipe", lambda name: stopped)
     code, said = said_by("reproduce x", monkeypatch, capsys)
     assert code == 130

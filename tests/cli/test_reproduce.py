@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -21,10 +20,8 @@ from fedcohort.recipes import (
     Close,
     Computed,
     Exact,
-    Outcome,
     Recipe,
     Scale,
-    Verdict,
 )
 from fedcohort.reproduction import COMPUTED
 
@@ -188,17 +185,6 @@ def test_all_go_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytest.Monk
     assert said("--all", "--out", tmp_path, "--scale", "full").exit_code == 3  # it has none
     rows = json.loads(said("--all", "--out", tmp_path, "--json").stdout)
     assert [row["verdict"] for row in rows] == ["reproduced"]
-
-
-def test_a_recipe_of_the_former_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = Outcome({"x": np.ones(2)}, (Verdict("s", "1", "2", False),), lambda figure: None, {})
-    with pytest.warns(DeprecationWarning, match="write it as cells or compute"):
-        wrong = Recipe("wrong", "t", "p", lambda seed, repetitions: bad)
-    monkeypatch.setattr(command, "recipe", lambda name: wrong)
-    found = said("wrong", "--out", tmp_path)
-    assert found.exit_code == 2
-    assert "not reproduced" in found.output
-    assert (tmp_path / "wrong.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from fedcohort.recipes import (
 )
 from fedcohort.simulation.problem import Problem
 
-NAMES = [name for name, each in recipes().items() if each.run is None]
+NAMES = list(recipes())
 SAME: dict[str, set[tuple[str, str, str]]] = {}
 """By recipe: arms of a cell that may be the same, with the reason above."""
 

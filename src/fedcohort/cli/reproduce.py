@@ -21,7 +21,6 @@ from fedcohort.cli.running import RayOption, check_jobs, check_options, command_
 from fedcohort.core.errors import BadInput, FedcohortError, brief
 from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
-from fedcohort.reproduction import former
 from fedcohort.reproduction.duration import Duration, duration
 from fedcohort.reproduction.findings import NOT_RUN, UNDECIDED
 from fedcohort.reproduction.judged import found_text, statement
@@ -124,10 +123,6 @@ class _Asked:
 
     def run(self, chosen: Recipe, folder: Path) -> tuple[dict[str, Any], list[Path]]:
         """What was found, in plain values, and what was written."""
-        if chosen.run is not None:  # a recipe as they were
-            _begin(chosen, folder)
-            outcome = chosen.run(self.seed, self.seeds)
-            return former.judged(chosen, outcome), outcome.write(folder, chosen.name)
         run = self.plan(chosen, folder)
         _begin(chosen, folder)
         if run.scale.changed:
@@ -138,7 +133,7 @@ class _Asked:
         return facts, places
 
     def plan(self, chosen: Recipe, folder: Path) -> Run:
-        """What is to be run, of a recipe as they are."""
+        """What is to be run."""
         return Run.of(
             chosen,
             self.scale,
@@ -154,8 +149,6 @@ class _Asked:
 
     def fitting(self, chosen: Recipe) -> _Asked:
         """For one recipe of many, which is left as it is where a number makes no difference."""
-        if chosen.run is not None:
-            return self
         given = {name: getattr(self, name) for name in ("seeds", "partitions", "partition")}
         idle = chosen.idle(self.scale, **given)
         for name, number in idle.items():
@@ -208,7 +201,7 @@ def _all(chosen: Sequence[Recipe], asked: _Asked, out: Path | None, as_json: boo
     """Every recipe that has the scale; the worst of all ends the command."""
     root, found = out or ROOT, list[dict[str, Any]]()
     for each in chosen:
-        if each.run is None and asked.scale not in each.scales:
+        if asked.scale not in each.scales:
             print(f"{each.name}: has no scale '{asked.scale}', left out.", file=sys.stderr)
             continue
         try:
@@ -237,9 +230,8 @@ def _how_long(
     """How long recipes would take, and what of that is left in their folders."""
     cores, found = joblib.effective_n_jobs(asked.jobs), list[Duration]()
     for each in chosen:
-        if each.run is not None or asked.scale not in each.scales:
-            why = "is a function" if each.run is not None else f"has no scale '{asked.scale}'"
-            print(f"{each.name}: {why}, left out.", file=sys.stderr)
+        if asked.scale not in each.scales:
+            print(f"{each.name}: has no scale '{asked.scale}', left out.", file=sys.stderr)
             continue
         print(f"{each.name}: playing a few rounds", file=sys.stderr)
         found.append(duration(asked.fitting(each).plan(each, folder(each))))

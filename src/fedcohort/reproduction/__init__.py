@@ -18,7 +18,6 @@ from fedcohort.reproduction.findings import (
     Finding,
     Judge,
 )
-from fedcohort.reproduction.former import Outcome, Verdict
 from fedcohort.reproduction.judged import EXIT, Judged
 from fedcohort.reproduction.judges import (
     Alike,
@@ -67,7 +66,6 @@ __all__ = [
     "Judge",
     "Judged",
     "Learned",
-    "Outcome",
     "Own",
     "Panel",
     "Ratio",
@@ -76,7 +74,6 @@ __all__ = [
     "Run",
     "Scale",
     "Tuned",
-    "Verdict",
     "difference",
     "measure",
     "order",

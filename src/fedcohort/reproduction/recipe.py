@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dis
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
@@ -28,7 +27,6 @@ from fedcohort.simulation.problem import Problem
 if TYPE_CHECKING:
     from fedcohort.reproduction.drawing import Panel
     from fedcohort.reproduction.findings import Judge
-    from fedcohort.reproduction.former import Outcome
 
 SCALES = ("quick", "standard", "full")
 """A minute; under an hour for all recipes of a paper; as in the paper. On two cores."""
@@ -213,9 +211,6 @@ class Claim:
             raise BadParameter("kind", "a claim", f"one of {', '.join(KINDS)}", self.kind)
 
 
-Former: TypeAlias = "Callable[[int, int | None], Outcome]"
-
-
 @dataclass(frozen=True)
 class Recipe:
     """One figure or table of a paper.
@@ -250,8 +245,6 @@ class Recipe:
     name: str
     title: str
     paper: str
-    run: Former | None = field(default=None, repr=False)
-    repetitions: str = ""
     where: str = ""
     cells: tuple[Cell, ...] = ()
     compute: Callable[[Scale, int], Computed] | None = field(default=None, repr=False)
@@ -267,15 +260,6 @@ class Recipe:
         if not is_whole(self.version) or self.version < 1:
             owner = f"the recipe '{self.name}'"
             raise BadParameter("version", owner, "an int of at least 1", self.version)
-        if self.run is not None:
-            if self.run.__module__.split(".")[0] != __name__.split(".")[0]:
-                warnings.warn(
-                    f"The recipe '{self.name}' is a function with booleans for verdicts; write it "
-                    "as cells or compute, scales and claims (see docs/reproduction.md).",
-                    DeprecationWarning,
-                    stacklevel=3,
-                )
-            return
         if not self.cells and self.compute is None:
             raise BadInput(f"The recipe '{self.name}' must have cells, or compute something.")
         for key in self.scales:
