@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 Every module of this package that defines a function of its own name is a command, so a new
-command is a new file.
+command is a new file. Other packages add theirs, see `fedcohort.cli.packages`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from fedcohort import __version__
+from fedcohort.cli import packages
 from fedcohort.core.errors import (
     LONGEST_PATH,
     BadInput,
@@ -59,13 +60,14 @@ def app() -> typer.Typer:
     ) -> None:
         """Choose clients in federated learning: who trains, and how much each answer counts."""
 
-    for name, text in _commands().items():
+    for name, text in sorted((packages.texts(_commands()) | _commands()).items()):
         out.command(name=name, help=text)(_unread)
     return out
 
 
+@cache
 def _commands() -> dict[str, str]:
-    """The text of every command by name: the function that is named as its file."""
+    """The text of every command of ours by name: the function that is named as its file."""
     found = {}
     for file in sorted(Path(__file__).parent.glob("*.py")):
         for node in ast.parse(file.read_bytes()).body:
@@ -95,9 +97,7 @@ class _Commands(TyperGroup):
         """The command that is typed, with its options."""
         _check_given(args)
         if args and args[0] in self.commands:
-            stem = args[0].replace("-", "_")
-            module = importlib.import_module(f"{__name__}.{stem}")
-            only, command = typer.Typer(add_completion=False), getattr(module, stem)
+            only, command = typer.Typer(add_completion=False), _command(args[0])
             only.command(
                 name=args[0],
                 help=_flowing(command.__doc__ or ""),
@@ -105,6 +105,14 @@ class _Commands(TyperGroup):
             )(_told(command))
             self.commands[args[0]] = get_command(only)
         return super().resolve_command(ctx, args)
+
+
+def _command(name: str) -> Callable[..., None]:
+    if name not in _commands():
+        return packages.command(name)
+    stem = name.replace("-", "_")
+    command: Callable[..., None] = getattr(importlib.import_module(f"{__name__}.{stem}"), stem)
+    return command
 
 
 @contextlib.contextmanager
