@@ -39,7 +39,8 @@ def test_links_become_absolute_where_there_is_a_home(monkeypatch: pytest.MonkeyP
     text = found["readme"]["text"]
     links = re.findall(r"\]\(([^)\s]+)\)", text)
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
-    assert f"]({HOME}/raw/main/docs/images/report.png)" in text
+    alt = "The report of the demo: a ranking of schemes, and accuracy by round"
+    assert f"![{alt}]({HOME}/raw/main/docs/images/report.png)" in text
     paths = [link.split("/main/")[1].split("#")[0] for link in links if link.startswith(HOME)]
     assert len(paths) > 5
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
