@@ -11,12 +11,12 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # A stamp per kind of installation: pip runs again only when what it reads has changed.
-$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+$(VENV)/.installed: $(BIN)/python pyproject.toml papers/pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --editable papers
 	touch $@
 
-$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml papers/pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' --editable papers
 	touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a page
@@ -96,7 +96,7 @@ test-pythons:  ## the fast tests on every Python that is there, without torch an
 	tested=; for python in $(PYTHONS); do $$python --version || continue; \
 	  environment=$(ENVIRONMENTS)/python$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  { test -x $$environment/bin/pip || $$python -m venv --clear $$environment; } && \
-	  $$environment/bin/python -m pip install --quiet --editable '.[test]' && \
+	  $$environment/bin/python -m pip install --quiet --editable '.[test]' --editable papers && \
 	  OPENBLAS_NUM_THREADS=1 $$environment/bin/python -m pytest -n auto \
 	    -m 'not slow and not flower and not ray and not adapters and not recipes and not site' || exit 1; \
 	  tested="$$tested $$python"; done; \
@@ -104,7 +104,7 @@ test-pythons:  ## the fast tests on every Python that is there, without torch an
 
 coverage: $(VENV)/.installed-dev  ## which lines the fast tests reach
 	$(BIN)/python -m pip install --quiet 'pytest-cov>=5'
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=fedcohort --cov-report=term:skip-covered --cov-report=html:build/coverage \
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=fedcohort --cov=fedcohort_papers --cov-report=term:skip-covered --cov-report=html:build/coverage \
 	  -m 'not slow and not flower and not ray and not adapters and not recipes and not site'
 
 check: $(VENV)/.installed-dev  ## lint, format, types
@@ -123,7 +123,7 @@ bench: $(VENV)/.installed-dev  ## ratios side by side in one run
 	for script in benchmarks/*.py; do echo "== $$script"; OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
 
 recipes: $(VENV)/.installed-dev  ## every recipe at the quick scale: that it runs, never what it finds
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m recipes tests/recipes
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m recipes papers/tests/recipes
 
 reproduction: $(VENV)/.installed-dev  ## docs/reproduction.md from the results in docs/results
 	$(BIN)/python docs/make_reproduction.py

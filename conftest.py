@@ -18,6 +18,7 @@ import pytest
 from fedcohort.core.errors import MissingExtra
 
 ROOT = Path(__file__).parent
+SOURCES = (ROOT / "src", ROOT / "papers" / "src")
 EXTRAS = {"torch": "torch", "flwr": "flower", "ray": "ray", "nbformat": "docs"}
 EXTRAS |= {"dp_accounting": "privacy"}
 MISSING = {package for package in EXTRAS if find_spec(package) is None}
@@ -66,8 +67,9 @@ def imports(file: Path) -> tuple[str, ...]:
 
 
 def _imports(tree: ast.Module, file: Path) -> Iterator[str]:
-    if file.is_relative_to(ROOT / "src"):  # packages come before their modules
-        yield ".".join(file.relative_to(ROOT / "src").parent.parts)
+    for source in SOURCES:
+        if file.is_relative_to(source):  # packages come before their modules
+            yield ".".join(file.relative_to(source).parent.parts)
     for line in tree.body:
         if isinstance(line, ast.Import):
             yield from (each.name for each in line.names)
@@ -80,7 +82,7 @@ def files(name: str) -> tuple[Path, ...]:
     """The files of ours that the import of a name runs: of its packages and of itself."""
     parts = name.split(".")
     places = [Path(*parts[:i]) for i in range(1, len(parts) + 1)]
-    found = [top / place for top in (ROOT / "src", ROOT / "tests") for place in places]
+    found = [top / place for top in (*SOURCES, ROOT / "tests") for place in places]
     choices = [
         choice for each in found for choice in (each / "__init__.py", each.with_suffix(".py"))
     ]

@@ -16,8 +16,6 @@ import numpy as np
 
 from fedcohort.core import Federation
 from fedcohort.core.streams import stream
-from fedcohort.recipes.beyond._balanced import DIVISIONS, EVEN, ONE, SIZES, M
-from fedcohort.recipes.beyond._updates import looks
 from fedcohort.schemes import scheme
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import federation_of
@@ -25,6 +23,8 @@ from fedcohort.simulation.problem import Problem
 from fedcohort.theory import advise
 from fedcohort.theory.montecarlo import estimated_variance
 from fedcohort.theory.pilot import Known
+from fedcohort_papers.recipes.beyond._balanced import DIVISIONS, EVEN, ONE, SIZES, M
+from fedcohort_papers.recipes.beyond._updates import looks
 
 WORK = LocalWork(steps=20, batch=20, lr=0.05)
 PLAIN = ("md", "uniform", "clustered-size", "pivotal", "systematic")

@@ -187,7 +187,7 @@ ERRATA = (
         "Ñ may be 0 or negative, and K/Ñ above 1: the rate needs a floor and a cap.",
         "57,033 clients of mean size 2.28, as the authors' generator makes them: the standard "
         "error of Ñ is 2.78 N.",
-        "tests/recipes/test_fedsampling.py::test_the_printed_setting_is_not_usable",
+        "papers/tests/recipes/test_fedsampling.py::test_the_printed_setting_is_not_usable",
     ),
     Erratum(
         FEDSAMPLING,
@@ -341,7 +341,7 @@ ERRATA = (
         "n = 10, m = 5, r = 0.9 diverges",
         "n = 100, as in the caption of Figure 4",
         "The factor per round is 0.672 for n = 10 and 1.254 for n = 100.",
-        "tests/recipes/test_impact.py::test_factors_of_the_text_and_of_the_caption",
+        "papers/tests/recipes/test_impact.py::test_factors_of_the_text_and_of_the_caption",
     ),
     Erratum(
         IMPACT,
@@ -516,7 +516,7 @@ ERRATA = (
         "clusters are 2.6 and importance 2.1 times as fast as FedAvg",
         "Table 1 has 96/31 = 3.1 and 96/35 = 2.7.",
         "The section and the table contradict each other.",
-        "tests/recipes/test_hcsfed.py::test_printed_rounds_are_those_of_the_table",
+        "papers/tests/recipes/test_hcsfed.py::test_printed_rounds_are_those_of_the_table",
     ),
     Erratum(
         HCSFED,

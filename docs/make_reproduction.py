@@ -21,12 +21,19 @@ from statements import Changed, Statement
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.plain_values import changed_settings, settings_digest
-from fedcohort.recipes import recipes
-from fedcohort.reproduction.findings import NOT, NOT_RUN, PARTLY, REPRODUCED, UNDECIDED, Judge
-from fedcohort.reproduction.judged import found_text, marked, times
-from fedcohort.reproduction.recipe import SCALES, Claim, Recipe, Scale
-from fedcohort.reproduction.results import Of
-from fedcohort.reproduction.tuned import told
+from fedcohort_papers.recipes import recipes
+from fedcohort_papers.reproduction.findings import (
+    NOT,
+    NOT_RUN,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    Judge,
+)
+from fedcohort_papers.reproduction.judged import found_text, marked, times
+from fedcohort_papers.reproduction.recipe import SCALES, Claim, Recipe, Scale
+from fedcohort_papers.reproduction.results import Of
+from fedcohort_papers.reproduction.tuned import told
 
 HERE = Path(__file__).parent
 OVERVIEW = "reproduction.md"

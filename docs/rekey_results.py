@@ -14,7 +14,7 @@ from typing import Any
 
 from fedcohort.core.fingerprint import Digest
 from fedcohort.core.plain_values import settings_digest
-from fedcohort.recipes import Recipe, Scale, recipes
+from fedcohort_papers.recipes import Recipe, Scale, recipes
 
 RESULTS = Path(__file__).parent / "results"
 CLUSTERED = {f"Algorithm {k}": f"Algorithm {k}, corrected" for k in (1, 2)}

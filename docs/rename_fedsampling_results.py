@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcohort.recipes import Recipe, Scale, recipes
-from fedcohort.recipes.fedsampling._runs import (
+from fedcohort_papers.recipes import Recipe, Scale, recipes
+from fedcohort_papers.recipes.fedsampling._runs import (
     AS_PRINTED,
     BY_COUNTS,
     CORRECTED,
@@ -22,7 +22,7 @@ from fedcohort.recipes.fedsampling._runs import (
     KNOWN,
     SAME_SAMPLES,
 )
-from fedcohort.reproduction.judged import overall
+from fedcohort_papers.reproduction.judged import overall
 
 RESULTS = Path(__file__).parent / "results"
 PUBLISHED = "fedsampling:K=2048,mechanism=paper,fresh=every-round,when_imprecise=accept"

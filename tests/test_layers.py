@@ -1,7 +1,8 @@
 """The shape of the package, read off its source: imports go down only, and nothing unsafe.
 
 Each line of ``MAY_IMPORT`` says what a package or module may import of ours. What a file imports
-inside a function counts as well.
+inside a function counts as well. The papers are a distribution of their own above the library:
+they may import all of it, and the library finds them by an entry point alone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "fedcohort"
-FILES = sorted(SOURCE.rglob("*.py"))
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "fedcohort"
+PAPERS = ROOT / "papers" / "src" / "fedcohort_papers"
+LIBRARY = sorted(SOURCE.rglob("*.py"))
+FILES = [*LIBRARY, *sorted(PAPERS.rglob("*.py"))]
 
 MATHS = {"maths"}
 CORE = {"core"}
@@ -28,9 +32,9 @@ SELECTOR = {*SCHEMES, *SERVER, "selector"}
 TRACE = {*SERVER, "trace"}
 SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "simulation"}
 REPORT = {*SIMULATION, "report"}
-REPRODUCTION = {*REPORT, "reproduction"}
-RECIPES = {*REPRODUCTION, "recipes"}
-ALL = {*RECIPES, "testing", "adapters", "flower", "cli"}
+ALL = {*REPORT, "testing", "adapters", "flower", "cli"}
+REPRODUCTION = {*ALL - {"cli"}, "papers.reproduction"}
+RECIPES = {*REPRODUCTION, "papers.recipes"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "maths": MATHS,
@@ -49,14 +53,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learning": LEARNING,
     "simulation": SIMULATION,
     "report": REPORT,
-    "reproduction": REPRODUCTION,
-    "recipes": RECIPES,
     "testing": {*SELECTOR, *HARNESS, "theory", "testing"},
     "adapters": ALL - {"flower", "cli"},
     "flower": ALL - {"cli"},
     "cli": ALL,
     "__init__": ALL - {"cli"},
     "__main__": ALL,
+    "papers.__init__": set(),
+    "papers.reproduction": REPRODUCTION,
+    "papers.recipes": RECIPES,
+    "papers.command": {*RECIPES, "cli"},
 }
 VERSION = {"__version__"}
 """What any layer above the core may take from the package itself."""
@@ -66,7 +72,9 @@ FORBIDDEN_CALLS = {"eval", "exec", "joblib.load", "yaml.load", "torch.load", "pi
 
 
 def layer(path: Path) -> str:
-    """The package or module directly below fedcohort that a file belongs to."""
+    """The package or module directly below fedcohort or the papers that a file belongs to."""
+    if path.is_relative_to(PAPERS):
+        return "papers." + path.relative_to(PAPERS).parts[0].removesuffix(".py")
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -89,6 +97,9 @@ def ours(tree: ast.AST) -> Iterator[str]:
             yield name if is_part else "__init__"
         elif module.startswith("fedcohort."):
             yield module.split(".")[1]
+        elif module.split(".")[0] == PAPERS.name:
+            parts = [*module.split(".")[1:], name]
+            yield f"papers.{parts[0] or '__init__'}"
 
 
 def problems(path: Path, source: str) -> list[str]:
@@ -136,7 +147,7 @@ def _unsafe(tree: ast.AST) -> Iterator[str]:
                 yield "a generator without a seed cannot be replayed"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_layers(path: Path) -> None:
     assert problems(path, path.read_text(encoding="utf-8")) == []
 
@@ -154,6 +165,10 @@ def test_privacy_never_sees_the_simulator() -> None:
 @pytest.mark.parametrize(
     ("file", "line"),
     [
+        ("cli/packages.py", "import fedcohort_papers"),
+        ("cli/packages.py", "from fedcohort_papers.command import reproduce"),
+        ("__init__.py", "from fedcohort_papers import recipes"),
+        ("report/show/page.py", "def f():\n    from fedcohort_papers.recipes import Recipe"),
         ("core/federation.py", "import scipy"),
         ("core/federation.py", "from fedcohort.designs import Rows"),
         ("core/federation.py", "from fedcohort.maths.draws import below"),
@@ -183,6 +198,26 @@ def test_a_planted_defect_is_seen(file: str, line: str) -> None:
     assert problems(SOURCE / file, line) != []
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("reproduction/judges.py", "from fedcohort_papers.recipes import recipe"),
+        ("reproduction/judges.py", "from fedcohort_papers import command"),
+        ("recipes/impact/figure_1.py", "from fedcohort.cli import app"),
+        ("__init__.py", "import fedcohort"),
+        ("recipes/impact/figure_1.py", "import pickle"),
+    ],
+)
+def test_a_defect_planted_in_the_papers_is_seen(file: str, line: str) -> None:
+    assert problems(PAPERS / file, line) != []
+
+
+def test_the_library_names_the_papers_nowhere() -> None:
+    """Nor does it import them by a text."""
+    told = [path for path in LIBRARY if PAPERS.name in path.read_text(encoding="utf-8")]
+    assert told == []
+
+
 PLAN = Path(__file__).parents[1] / "docs" / "architecture.md"
 
 
@@ -197,9 +232,9 @@ def floors() -> list[list[str]]:
 def test_the_picture_of_the_house_is_true() -> None:
     rows = floors()
     height = {room: -number for number, row in enumerate(rows) for room in row}
-    built = {layer(path) for path in FILES} - {"__init__", "__main__"}
+    built = {layer(path) for path in LIBRARY} - {"__init__", "__main__"}
     assert set(height) == built, "docs/architecture.md must show every package, and no other"
-    for path in FILES:
+    for path in LIBRARY:
         room = layer(path)
         if room in height:
             tree = ast.parse(path.read_text(encoding="utf-8"))

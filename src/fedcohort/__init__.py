@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedcohort import adapters, data, recipes, report, schemes, testing, theory
+    from fedcohort import adapters, data, report, schemes, testing, theory
     from fedcohort.algorithms import algorithm
     from fedcohort.core import (
         Ask,
@@ -66,7 +66,6 @@ __all__ = [
     "data",
     "dropout_rule",
     "optimiser",
-    "recipes",
     "report",
     "scheme",
     "schemes",

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort import Comparison
-from fedcohort.cli import demo, main, reproduce
+from fedcohort.cli import demo, main
 from fedcohort.core.errors import FedcohortWarning
-from fedcohort.recipes import Claim, Computed, Exact, Recipe, Scale
 from fedcohort.schemes import schemes
 from fedcohort.simulation.live import Watch
 from helpers.bibtex import check
@@ -86,7 +85,6 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["compare", "md", "--batch", "-1"], "The option --batch must be"),
         (["compare", "md", "--jobs", "0"], "The option --jobs must be a number of processes"),
         (["compare", "md", "--jobs", 12 * "9"], "The option --jobs must be a number of processes"),
-        (["reproduce", "impact-fig1", "--jobs", "2000"], "The option --jobs must be"),
         (["attack", "md", "-n", 12 * "9"], "The option --clients must be an int in [2, 10000000]"),
         (["attack", "md", "-T", 12 * "9"], "The option --rounds must be an int in [1, 10000000]"),
         (["bench", "md", "-n", 12 * "9"], "The option --clients must be an int in [1, 10000000]"),
@@ -102,7 +100,6 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["compare", "md", "--partition", "iid"], "needs a value for 'n': write iid:n=..."),
         (["demo", "--rounds", "0"], "The option --rounds must be"),
         (["demo", "--seeds", "0"], "The option --seeds must be"),
-        (["reproduce", "impact-fig1", "--seeds", "0"], "The option --seeds must be"),
         (["compare", "md", "--optimiser", "adm"], "There is no optimiser named 'adm'"),
         (["compare", "md", "--partition", "iid:k=3"], "'k'"),
         (["schemes", "mdd"], "Did you mean 'md'?"),
@@ -112,7 +109,6 @@ def test_fedavg_as_the_paper_of_fedsampling_runs_it(tmp_path: Path) -> None:
         (["compare", "md", "--out", "-"], "The option --out must be a path. Got - instead"),
         (["demo", "--out", "-"], "The option --out must be a path. Got - instead"),
         (["advise", "x.csv", "--html", "-"], "The option --html must be a path. Got - instead"),
-        (["reproduce", "impact-fig1", "-o", "-"], "The option --out must be a path."),
         (["new", "mine", "--in", "-"], "The option --in must be a path."),
         (["new", "md"], "already a scheme named 'md'"),
         (["new", "../x"], "lower-case words"),
@@ -182,7 +178,6 @@ def test_check_proves_md() -> None:
     [
         ("compare md --rounds 1 --seeds 1 --jobs 1 --steps 1 --out afile/sub", "afile/sub"),
         ("compare md --rounds 1 --seeds 1 --jobs 1 --steps 1 --out afile", "afile"),
-        ("reproduce impact-fig1 --out afile", "afile"),
         ("new my-scheme --in afile", "afile"),
     ],
 )
@@ -254,23 +249,6 @@ def test_an_interrupted_extension_says_what_it_left_out(
     assert code == 130
     left_out = "Interrupted; 3 runs not yet extended, and left out. Go on with: fedcohort"
     assert f"{left_out} {longer}\n" in said
-
-
-def test_an_interrupted_recipe_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(scale: Scale, seed: int) -> Computed:
-        raise KeyboardInterrupt
-
-    monkeypatch.chdir(tmp_path)
-    claim = Claim("the answer", "42", Exact("answer", 42, 0))
-    scales = {"quick": Scale()}
-    stopped = Recipe("x", "A figure", "A paper", compute=stop, scales=scales, claims=(claim,))
-    monkeypatch.setattr(reproduce, "recipe", lambda name: stopped)
-    code, said = said_by("reproduce x", monkeypatch, capsys)
-    assert code == 130
-    assert said.startswith("x: A figure.\n")
-    assert "Interrupted; what is finished is kept. Go on with: fedcohort reproduce x" in said
 
 
 def test_any_interrupted_command_says_so(

@@ -41,7 +41,7 @@ from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.simulation import Random
 from fedcohort.simulation.availability import AVAILABILITIES, availability
 
-BUILT = {name: kind for name, kind in kinds().items() if name != "recipe"}
+BUILT = kinds()
 PARTS = [(name, part) for name, kind in BUILT.items() for part in kind]
 
 
@@ -140,7 +140,6 @@ NUMBERS = {
     "data set": 12,
     "model": 8,
     "schedule": 4,
-    "recipe": 53,
     "panel": 14,
     "scheme": 36,
     "aggregator": 6,

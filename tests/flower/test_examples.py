@@ -74,7 +74,7 @@ def test_the_federation_of_the_thesis_is_that_of_its_recipes(app, monkeypatch) -
 
 
 def test_the_thesis_app_trains_as_the_thesis_does(app) -> None:
-    from fedcohort.recipes.thesis._federations import MODEL, WORK
+    from fedcohort_papers.recipes.thesis._federations import MODEL, WORK
 
     _, _, task = app("thesis", "thesis_app")
     assert task.WORK is WORK

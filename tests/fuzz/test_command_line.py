@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcohort.cli import _commands, main
+from fedcohort.cli import _commands, main, packages
 
 WORDS = [
     *(
@@ -34,7 +34,7 @@ WORDS = [
     *("nan", "inf", "", " ", "--out", "\0", "x" * 300, "9" * 60, "--sizes", "--seed", "--help"),
     *("=", "[", "..", "/", "/dev/null", "--rounds", "--format", "json", "é", "\u202e", "--cite"),
 ]
-COMMANDS = sorted(_commands())
+COMMANDS = sorted(_commands() | packages.texts(_commands()))
 LONG = {"attack", "bench", "check", "compare", "demo", "price", "reproduce", "tune"}
 """They would run for long."""
 

@@ -16,8 +16,6 @@ from fedcohort import LocalWork, Problem, Tuning, compare, scheme, tune
 from fedcohort import data as data_sets
 from fedcohort.core.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
 from fedcohort.learning import Quadratic
-from fedcohort.reproduction import Cell, Tuned
-from fedcohort.reproduction.tuned import searched
 from fedcohort.simulation import Arm
 from fedcohort.simulation.arms import arm, labelled
 from fedcohort.simulation.grid import axes_of, configurations, configured, named, some_of
@@ -276,13 +274,6 @@ def test_every_scheme_has_the_same_budget_unless_it_is_told_otherwise() -> None:
     assert whole.notes()[0].startswith("Not the same budget for every scheme, as some have fewer")
     assert "md 2, pow-d 4 configurations x 2 runs x 4 rounds" in whole.notes()[0]
     assert tuned(both, grid, budget=3).notes()[0].startswith("Not the same budget")
-
-
-def test_a_recipe_tries_all_that_it_lists() -> None:
-    grid = {"lr": (0.1, 0.3), "d": (3, 6)}
-    cell = Cell("digits", PROBLEM, ["md:m=3", "pow-d:m=3"], rounds=4, work=WORK)
-    found = searched(cell, Tuned(grid), ["md:m=3", "pow-d:m=3"])
-    assert Counter(label for label, *_ in found.tries.values()) == {"md": 2, "pow-d": 4}
 
 
 def test_a_scheme_without_a_choice_does_not_take_it_from_others() -> None:

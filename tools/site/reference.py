@@ -38,9 +38,10 @@ MODULES = {
     "flower": "flower",
     "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters.loop",
     "testing": "testing",
-    "reproduction": "reproduction",
+    "papers": "fedcohort_papers.reproduction",
 }
-"""Pages of the API, each with the packages and modules whose public names it has."""
+"""Pages of the API, each with the packages and modules whose public names it has: of fedcohort, or
+with their full names."""
 
 
 def navigation() -> list[Any]:
@@ -171,7 +172,11 @@ def public(module: ModuleType) -> list[str]:
         ]
     values = [getattr(module, name) for name in names]
     wanted = [v for v in values if inspect.isclass(v) or inspect.isfunction(v)]
-    return [path for path in map(path_of, wanted) if path.startswith("fedcohort.")]
+    return [
+        path
+        for path in map(path_of, wanted)
+        if path.startswith(("fedcohort.", "fedcohort_papers."))
+    ]
 
 
 def path_of(value: Any) -> str:
@@ -180,4 +185,5 @@ def path_of(value: Any) -> str:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"fedcohort.{name}")
+    papers = name.startswith("fedcohort_papers.")
+    return importlib.import_module(name if papers else f"fedcohort.{name}")

@@ -60,7 +60,7 @@ def app() -> typer.Typer:
     ) -> None:
         """Choose clients in federated learning: who trains, and how much each answer counts."""
 
-    for name, text in sorted((packages.texts(_commands()) | _commands()).items()):
+    for name, text in sorted((_commands() | packages.texts(_commands())).items()):
         out.command(name=name, help=text)(_unread)
     return out
 

@@ -44,8 +44,8 @@ def settings(
     console.print("\nA setting without a value must be given. Schemes: fedcohort schemes.")
 
 
-ELSEWHERE = {"scheme", "recipe"}
-"""Kinds with a command of their own: ``fedcohort schemes``, ``fedcohort reproduce``."""
+ELSEWHERE = {"scheme"}
+"""Kinds with a command of their own: ``fedcohort schemes``."""
 
 
 def _options() -> dict[str, str]:

@@ -435,7 +435,6 @@ KINDS = (
     "fedcohort.data.sets:DATA_SETS",
     "fedcohort.learning.models:MODELS",
     "fedcohort.learning.schedules:SCHEDULES",
-    "fedcohort.recipes:RECIPES",
     "fedcohort.report.panels:PANELS",
     "fedcohort.schemes:SCHEMES",
     "fedcohort.server.aggregators:AGGREGATORS",

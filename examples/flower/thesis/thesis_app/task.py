@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from fedcohort.recipes.thesis._federations import MODEL, WORK
 from fedcohort.simulation import Task
 from fedcohort.simulation.problem import Problem
+from fedcohort_papers.recipes.thesis._federations import MODEL, WORK
 
 __all__ = ["WORK", "task"]
 
