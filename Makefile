@@ -24,7 +24,7 @@ demo: $(VENV)/.installed  ## compare seven schemes on real data: a table and a p
 	$(BIN)/fedcohort demo --out $(RUNS)/demo
 	@echo "For more, put it on your path: . $(BIN)/activate; fedcohort --help"
 
-test: $(VENV)/.installed-dev  ## every test but the slow ones and those that start Flower or Ray
+test: $(VENV)/.installed-dev  ## every test, of the library and of the papers, but the slow ones and those that start Flower or Ray
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not flower and not ray and not adapters and not recipes and not site'
 
 test-flower: $(VENV)/.installed-dev  ## real Flower processes on this machine: Ray, TLS, kill and restart
@@ -76,18 +76,19 @@ test-flower-next: $(ENVIRONMENTS)/flower-next/.installed  ## the tests of Flower
 	OPENBLAS_NUM_THREADS=1 $(ENVIRONMENTS)/flower-next/bin/python -m pytest -m '$(NEXT_TESTS)' \
 	  tests/flower tests/algorithms/test_flower.py tests/catalogue/test_a_flower.py
 
-test-wheel: $(VENV)/.installed-dev  ## the wheel alone, in an empty environment outside the repository
+test-wheel: $(VENV)/.installed-dev  ## both wheels alone, in empty environments outside the repository
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py
 
-# What would be uploaded, checked as the index does, then installed alone and run.
+# What would be uploaded, of the library and of the papers, checked as the index does, then installed
+# alone and run.
 RELEASE ?= build/release
-release-check: $(VENV)/.installed-dev  ## build, twine check, and the wheel without the repository
+release-check: $(VENV)/.installed-dev  ## build, twine check, and the wheels without the repository
 	test -d $(RELEASE) || $(PYTHON) -m venv $(RELEASE)
 	$(RELEASE)/bin/python -m pip install --quiet build twine
 	rm -rf dist
-	$(RELEASE)/bin/python -m build --outdir dist .
+	for place in . papers; do $(RELEASE)/bin/python -m build --outdir dist $$place || exit 1; done
 	$(RELEASE)/bin/python -m twine check --strict dist/*
-	FEDCOHORT_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -m slow tests/test_wheel.py
+	FEDCOHORT_DIST=dist $(BIN)/python -m pytest -m slow tests/test_wheel.py
 
 # Interpreters by name or path; what is not there is said and left out. An environment is named after the
 # version, as two paths may both end in "python3".

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fedcohort
+import fedcohort_papers
+
 pytest.importorskip("hatchling", reason="hatch_build.py needs it; in the extra dev")
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+PAPERS = tomllib.loads((REPOSITORY / "papers" / "pyproject.toml").read_text())
 HOME = "https://example.org/somebody/fedcohort"
 
 
@@ -95,9 +101,9 @@ def test_the_source_has_all_that_its_tests_read() -> None:
     """And nothing that is large or belongs to one machine."""
     sdist = pytest.importorskip("hatchling.builders.sdist").SdistBuilder(str(REPOSITORY))
     files = {file.relative_path: Path(file.path) for file in sdist.recurse_included_files()}
-    assert {".github/workflows/ci.yml", "benchmarks/size_leak.py", "requirements/lock.txt"} <= set(
-        files
-    )
+    read = {".github/workflows/ci.yml", "benchmarks/size_leak.py", "requirements/lock.txt"}
+    read |= {"papers/pyproject.toml", "papers/src/fedcohort_papers/command.py"}
+    assert read <= set(files)
     top = {Path(name).parts[0] for name in files}
     assert top.isdisjoint({".git", ".venv", "build", "dist", "runs"})
     assert [name for name, path in files.items() if path.stat().st_size > 1_000_000] == []
@@ -115,6 +121,29 @@ def test_versions_of_python_are_the_same_everywhere() -> None:
     assert re.findall(r"3\.\d+", listed[1]) == named
 
 
+def test_the_papers_are_released_with_the_library() -> None:
+    """Of one version, which they ask for; what they import beside it, it brings with it."""
+    project = PAPERS["project"]
+    assert fedcohort_papers.__version__ == fedcohort.__version__
+    assert project["dependencies"] == [f"fedcohort=={fedcohort.__version__}"]
+    assert project["requires-python"] == PROJECT["project"]["requires-python"]
+    assert project["license"] == PROJECT["project"]["license"]
+    licence = (REPOSITORY / "papers" / "LICENSE").read_bytes()
+    assert licence == (REPOSITORY / "LICENSE").read_bytes()
+    brought = {re.split(r"[<>=\[ ;]", each)[0] for each in PROJECT["project"]["dependencies"]}
+    brought |= {"fedcohort", "fedcohort_papers", "sklearn"}  # the last is scikit-learn
+    assert brought >= imported_packages(REPOSITORY / "papers" / "src") - sys.stdlib_module_names
+
+
+def imported_packages(source: Path) -> set[str]:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    names += [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert names
+    return {name.split(".")[0] for name in names}
+
+
 def test_workflows_call_what_the_makefile_has() -> None:
     targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     called = {
@@ -129,8 +158,12 @@ def test_workflows_call_what_the_makefile_has() -> None:
 def test_what_is_tested_before_a_release_is_what_would_be_uploaded() -> None:
     recipe = (REPOSITORY / "Makefile").read_text().partition("\nrelease-check:")[2]
     recipe = recipe.partition("\n\n")[0]
-    build, test = recipe.index("-m build --outdir dist"), recipe.index("tests/test_wheel.py")
-    assert build < recipe.index("FEDCOHORT_WHEEL=$$(echo dist/*.whl)") < test
+    assert "for place in . papers; do" in recipe
+    build, test = (
+        recipe.index("-m build --outdir dist $$place"),
+        recipe.index("tests/test_wheel.py"),
+    )
+    assert build < recipe.index("FEDCOHORT_DIST=dist") < test
 
 
 @pytest.mark.parametrize("target", ["check", "test", "docs", "coverage", "release-check"])

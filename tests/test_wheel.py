@@ -1,7 +1,8 @@
-"""The wheel alone, in an empty environment outside the repository; `make test-wheel`."""
+"""Both wheels alone, in empty environments outside the repository; `make test-wheel`."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fedcohort
+from fedcohort_papers.recipes import EXIT, recipe, recipes
 
 REPOSITORY = Path(__file__).parents[1]
 TUTORIALS = {
@@ -21,6 +23,7 @@ TUTORIALS = {
     "simulation-to-flower": "flower",
 }
 """All of them, each with the extra that it needs."""
+WHERE_PAPERS = "import fedcohort_papers; print(fedcohort_papers.__file__)"
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 
 pytestmark = pytest.mark.slow
@@ -43,31 +46,43 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What would be uploaded, where FEDCOHORT_WHEEL names it, else one that is built now."""
-    given = os.environ.get("FEDCOHORT_WHEEL")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what would be uploaded, where FEDCOHORT_DIST names it, else built now."""
+    given = os.environ.get("FEDCOHORT_DIST")
     if given:
         return Path(given).resolve(strict=True)
     here = tmp_path_factory.mktemp("wheels")
-    run(sys.executable, *PIP, "wheel", "--no-deps", "-w", here, REPOSITORY, cwd=here)
-    (built,) = here.glob("fedcohort-*.whl")
+    both = (REPOSITORY, REPOSITORY / "papers")
+    run(sys.executable, *PIP, "wheel", "--no-deps", "-w", here, *both, cwd=here)
+    return here
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels: Path) -> Path:
+    """The wheel of the library."""
+    (built,) = wheels.glob("fedcohort-*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that has nothing but the wheel and what it needs."""
-    place = tmp_path_factory.mktemp("fresh") / "environment"
-    run(sys.executable, "-m", "venv", place, cwd=place.parent)
-    install(place, wheel)
+    """An environment that has nothing but the wheel of the library and what it needs."""
+    return fresh(tmp_path_factory.mktemp("fresh"), wheel)
+
+
+def fresh(folder: Path, *what: Path) -> Path:
+    """A new environment that has nothing but this and what it needs."""
+    place = folder / "environment"
+    run(sys.executable, "-m", "venv", place, cwd=folder)
+    install(place, *what)
     return place
 
 
-def install(environment: Path, what: str | Path) -> None:
+def install(environment: Path, *what: str | Path) -> None:
     """Into an environment, with the versions that were tested."""
     constraints = REPOSITORY / "constraints.txt"
     python = environment / "bin/python"
-    run(python, *PIP, "install", "-c", constraints, what, cwd=environment.parent)
+    run(python, *PIP, "install", "-c", constraints, *what, cwd=environment.parent)
 
 
 def test_the_wheel_alone_runs_the_demo(environment: Path, wheel: Path, tmp_path: Path) -> None:
@@ -84,6 +99,31 @@ def test_the_wheel_alone_runs_the_demo(environment: Path, wheel: Path, tmp_path:
     assert "7 schemes x 10 seeds x 100 rounds" in shown
     page = (tmp_path / "demo" / "report.html").read_text()
     assert all(name in page for name in ("clustered-similarity", "optimal", "target"))
+
+
+def test_without_the_papers_their_command_says_how_to_install_them(
+    environment: Path, tmp_path: Path
+) -> None:
+    command = environment / "bin/fedcohort"
+    assert "reproduce" in run(command, "--help", cwd=tmp_path)
+    ended = done(command, "reproduce", "impact-fig1", "--scale", "quick", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "pip install " in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_both_wheels_list_and_run_a_recipe(wheels: Path, tmp_path: Path) -> None:
+    place = fresh(tmp_path, *wheels.glob("*.whl"))
+    command = place / "bin/fedcohort"
+    where = run(place / "bin/python", "-c", WHERE_PAPERS, cwd=tmp_path).strip()
+    assert Path(where).is_relative_to(place)
+    listed = json.loads(run(command, "reproduce", "--json", cwd=tmp_path))
+    assert {each["name"] for each in listed} == set(recipes())
+    ended = done(command, "reproduce", "impact-fig1", "--json", "--jobs", "1", cwd=tmp_path)
+    facts = json.loads(ended.stdout)
+    assert ended.returncode == EXIT[facts["verdict"]]
+    assert len(facts["claims"]) == len(recipe("impact-fig1").claims)
+    assert (tmp_path / "reproduced" / "impact-fig1-quick" / "impact-fig1.png").is_file()
 
 
 def test_every_tutorial_is_followed() -> None:

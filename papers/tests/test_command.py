@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -262,3 +263,16 @@ def test_an_interrupted_recipe_says_so(
     assert code == 130
     assert told.startswith("x: A figure.\n")
     assert "Interrupted; what is finished is kept. Go on with: fedcohort reproduce x" in told
+
+
+def test_a_listing_of_commands_does_not_import_the_papers() -> None:
+    code = (
+        "import sys; from fedcohort.cli import app\n"
+        "app()(['--help'], standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('fedcohort_papers')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    listed, _, loaded = done.stdout.strip().rpartition("\n")
+    assert "Repeat a figure or table of a paper: figure, tables" in listed
+    assert loaded == "['fedcohort_papers']"

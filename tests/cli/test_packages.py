@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from email.message import Message
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,48 @@ def test_a_command_of_ours_is_not_replaced(installed: Any) -> None:
     with pytest.warns(FedcohortWarning, match=r"has a command of that name\. It is left out"):
         found = said("schemes", "--json")
     assert len(json.loads(found.stdout)) > 30
+
+
+@pytest.fixture
+def without_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "entry_points", lambda **which: ())
+
+
+def addresses(*urls: str) -> Message:
+    found = Message()
+    for url in urls:
+        found["Project-URL"] = url
+    return found
+
+
+@pytest.mark.parametrize("words", [(), ("impact-fig1", "--scale", "quick"), ("--help",)])
+def test_without_the_papers_one_line_installs_them(
+    words: tuple[str, ...], without_papers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "metadata", lambda name: addresses())
+    assert "Repeat a figure or table of a paper" in said("--help").stdout
+    found = said("reproduce", *words)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert found.stderr == (
+        "'reproduce' is in the package fedcohort-papers. "
+        "Install it from a checkout of the repository: pip install ./papers\n"
+    )
+
+
+def test_the_line_has_the_address_of_the_repository_where_there_is_one(
+    without_papers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = "https://example.org/somebody/fedcohort"
+    urls = (f"Issues, {home}/issues", f"Homepage, {home}")
+    monkeypatch.setattr(packages, "metadata", lambda name: addresses(*urls))
+    where = f"'fedcohort-papers @ git+{home}#subdirectory=papers'"
+    assert said("reproduce").stderr.endswith(f"Install it: pip install {where}\n")
+
+
+def test_a_source_that_is_not_installed_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> Message:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(packages, "metadata", none)
+    assert packages.how_to_install().endswith(": pip install ./papers")
