@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from fedcohort.cli import app, main
 from fedcohort.core import registry
+from fedcohort.core.own_line import own_line
 from fedcohort_papers import command
 from fedcohort_papers.recipes import (
     RECIPES,
@@ -263,6 +265,17 @@ def test_an_interrupted_recipe_says_so(
     assert code == 130
     assert told.startswith("x: A figure.\n")
     assert "Interrupted; what is finished is kept. Go on with: fedcohort reproduce x" in told
+
+
+def test_a_line_of_the_papers_is_not_the_users() -> None:
+    """Not even where they are installed from their source."""
+    with pytest.raises(AttributeError) as error:
+        made("x", 42).settings(None)  # type: ignore[arg-type]
+    frames = traceback.extract_tb(error.value.__traceback__)
+    assert "fedcohort_papers" in frames[-1].filename
+    found = own_line(error.value)
+    assert found is not None
+    assert found.file == __file__
 
 
 def test_a_listing_of_commands_does_not_import_the_papers() -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
 from fedcohort.core.errors import BadInput, FedcohortError, brief
+from fedcohort.core.own_line import FOREIGN
 from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.simulation.engine import SEEDS_LIMIT
 from fedcohort_papers.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
@@ -33,6 +34,7 @@ COLOURS = {
     NOT_RUN: "bright_black", FAILED: "red",
 }  # fmt: skip
 ROOT = Path("reproduced")
+FOREIGN.add(str(Path(__file__).parent))
 WIDE = 110
 """Columns of a window in which criteria are shown, too; they are always in the files."""
 

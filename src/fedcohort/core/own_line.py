@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 HERE = str(Path(__file__).parents[1])
 _PATHS = sysconfig.get_paths()
-FOREIGN = tuple({HERE, *(_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))})
-"""Where code that is not the user's lies: this package, Python's, and what is installed."""
+FOREIGN = {HERE, *(_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+"""Where code that is not the user's lies: this package, Python's, and what is installed.
+
+A package that may be installed from its source, as the papers are, adds its own folder."""
 _FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>.+)$', re.M)
 
 
