@@ -148,6 +148,7 @@ screenshots: docs demo  ## site, explorer, notebook and report on a desk, on a p
 	$(BIN)/python tools/screenshots.py build/site $(RUNS)/demo/report.html build/screenshots
 
 # Hashes stand in a file of their own: in a constraints file they would break editable installs.
+# The papers need nothing beside the library, as a test says.
 lock: $(BIN)/python  ## the hashes of all that is needed, into requirements/lock.txt
 	$(BIN)/python -m pip install --quiet 'pip-tools>=7.4'
 	$(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
