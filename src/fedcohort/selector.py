@@ -27,7 +27,6 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
-from fedcohort.server.carrier import Carrier, carry, require
 from fedcohort.server.checkpoint import (
     pack_choosing,
     pack_selection,
@@ -36,6 +35,7 @@ from fedcohort.server.checkpoint import (
     unpack_selection,
     unpack_state,
 )
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.guards import GUARDS, Hardened, guards
 from fedcohort.server.protection import after, without_barred
 from fedcohort.server.records import Record
@@ -50,6 +50,7 @@ from fedcohort.server.rounds import (
     replayed,
 )
 from fedcohort.server.state import NO_STATISTICS, Selection, Setup, State, Statistics
+from fedcohort.server.transport import Transport, drive
 
 T = TypeVar("T")
 KIND = "selector"
@@ -158,7 +159,7 @@ class Selector:
     def select(
         self,
         available: ArrayLike | None = None,
-        ask: Answer | Carrier | None = None,
+        ask: Answer | Transport | None = None,
         latency: ArrayLike | None = None,
     ) -> Cohort:
         """The cohort of the current round.
@@ -186,10 +187,10 @@ class Selector:
         self._law = self._selection.law
         return self._selection.cohort
 
-    def _carry(self, talk: Generator[Ask, Any, T], ask: Answer | Carrier | None) -> T:
-        if not isinstance(ask, Carrier):
+    def _carry(self, talk: Generator[Ask, Any, T], ask: Answer | Transport | None) -> T:
+        if not isinstance(ask, Transport):
             ask = _Asking(self.ask if ask is None else ask, self.scheme.name)
-        return carry(talk, ask, None, f"This was round {self.round}.")
+        return drive(talk, ask, None, f"This was round {self.round}.")
 
     @property
     def started(self) -> bool:
@@ -272,7 +273,7 @@ class Selector:
         )
         self._selection = None
 
-    def equip(self, carrier: type[Carrier], **server: Any) -> None:
+    def equip(self, carrier: type[Transport], **server: Any) -> None:
         """Prepare for whole rounds, which `play` ends instead of `observe`.
 
         ``server`` are parts of a `fedcohort.server.rounds.Setup` (``optimiser``, ``aggregator``,
@@ -280,7 +281,7 @@ class Selector:
         that was loaded goes on with what the same parts remembered.
         """
         setup = replace(self._setup, **server)
-        require(setup, carrier)
+        check_compatible(setup, carrier)
         if self._kept is None:
             standing = self._standing.served(setup, np.empty(0))
         else:
@@ -289,7 +290,7 @@ class Selector:
         self._equipped, self._kept = True, None
 
     def play(
-        self, carrier: Carrier, theta: Floats, statistics: Statistics = NO_STATISTICS
+        self, carrier: Transport, theta: Floats, statistics: Statistics = NO_STATISTICS
     ) -> tuple[Floats, Record]:
         """Bring the round that `select` began to its end: the next model, and the record.
 
@@ -306,7 +307,7 @@ class Selector:
             told = setup.aggregator.sized(fresh.aggregator, standing.aggregator)
             standing = replace(fresh, aggregator=told)
         rest = play(setup, standing, self._selection, self.ledger)
-        self._standing, record = carry(rest, carrier)
+        self._standing, record = drive(rest, carrier)
         self._selection = None
         return self._standing.theta, record
 
@@ -416,7 +417,7 @@ def _remembered(
         return unpack_state(setup, header, arrays)
 
 
-class _Asking(Carrier):
+class _Asking(Transport):
     """A function of the user's own as a carrier: it puts questions, and trains nobody."""
 
     name = "Selector"

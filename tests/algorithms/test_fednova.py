@@ -19,9 +19,9 @@ from fedcohort.cli import app as command
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, TooFewClients, UnequalWork
 from fedcohort.learning import Quadratic
-from fedcohort.server.carrier import Block
 from fedcohort.server.pile import Pile
 from fedcohort.server.state import Setup, State
+from fedcohort.server.transport import UpdateBlock
 
 EPOCH = LocalWork(epochs=1, batch=10, lr=0.1)
 TOY = Quadratic([[0.0], [1.0]], sizes=[10, 1000], importance=[0.5, 0.5])
@@ -126,7 +126,9 @@ def directions(chosen: str, settled: bool) -> Iterator[tuple[Fraction, Any, np.n
         clients = cohort.clients
         if len(clients):
             pile.add(
-                Block(clients, UPDATES[clients], payloads={"normalizer": STEPS[clients, None]})
+                UpdateBlock(
+                    clients, UPDATES[clients], payloads={"normalizer": STEPS[clients, None]}
+                )
             )
         direction, _ = setup.aggregator.finish(pile.account, 2)
         after = how.step(server, pile.sums) if pile.sums else server

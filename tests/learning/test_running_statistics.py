@@ -15,9 +15,9 @@ from fedcohort.algorithms import algorithm
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
 from fedcohort.learning import ClientData, LearningTask, TorchModel
-from fedcohort.server.carrier import Block
 from fedcohort.server.pile import Pile
 from fedcohort.server.state import Setup, State, Statistics
+from fedcohort.server.transport import UpdateBlock
 
 pytest.importorskip("flwr")
 from flwr.app import Message
@@ -207,7 +207,9 @@ def test_each_of_several_models_has_the_mean_of_its_own_clients(average: str) ->
     state = State.first(setup, fedcohort.Federation.from_sizes([1, 2, 3, 4]), np.zeros(3))
     weights, updates = np.array([0.2, 0.4, 0.6, 0.8]), np.arange(12.0).reshape(4, 3)
     pile = Pile(setup, state, Cohort.of(np.arange(4), weights), None, frozenset())
-    pile.add(Block(np.arange(4), updates, payloads={"cluster": np.array([[0], [1], [0], [0]])}))
+    pile.add(
+        UpdateBlock(np.arange(4), updates, payloads={"cluster": np.array([[0], [1], [0], [0]])})
+    )
     means = pile.averaged(np.zeros(9), state.algorithm)
     assert means is not None
     first = np.average(updates[[0, 2, 3], 2], weights=weights[[0, 2, 3]])

@@ -24,8 +24,8 @@ from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn
 from fedcohort.server.caps import cap_shares
-from fedcohort.server.carrier import Arrived, Block, Carrier, Sum, carry, require
 from fedcohort.server.checkpoint import pack_state, unpack_state
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.guards import (
     HARDENED,
     Clip,
@@ -42,6 +42,7 @@ from fedcohort.server.guards.losses import LOSS_BIT, Threshold, ranks
 from fedcohort.server.guards.rate_cap import SAVED, Debts, charges
 from fedcohort.server.rounds import admit, context_of, run_round
 from fedcohort.server.state import Setup, State
+from fedcohort.server.transport import Responses, Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
 
 LEVEL = 1e-6
@@ -284,18 +285,18 @@ def test_five_rounds_decide_what_is_typical() -> None:
     assert clip.longest(state, np.ones(1)) == 3.0  # of six it would be 2
 
 
-class Boosting(Carrier):
+class Boosting(Transport):
     """Ten clients that send the same, but for client 0, whose update is a million times as long."""
 
     name = "a test"
 
-    def train(self, train: Any) -> Arrived:
-        return Arrived(train.clients)
+    def train(self, train: Any) -> Responses:
+        return Responses(train.clients)
 
     def answers(self, fold: Any) -> Any:
         for client in fold.cohort.clients:  # each a block of its own
             size = 1e6 if client == 0 else 1.0
-            yield Block(np.array([client]), np.array([[size, 0.0]], dtype=np.float32))
+            yield UpdateBlock(np.array([client]), np.array([[size, 0.0]], dtype=np.float32))
 
 
 def test_updates_are_clipped_where_they_are_folded() -> None:
@@ -317,7 +318,7 @@ def test_in_the_first_round_a_typical_length_is_one_of_the_whole_cohort(together
             for start in range(0, 10, together):
                 some = alone[start : start + together]
                 clients = np.concatenate([block.clients for block in some])
-                yield Block(clients, np.concatenate([block.updates for block in some]))
+                yield UpdateBlock(clients, np.concatenate([block.updates for block in some]))
 
     setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip:times=3"))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
@@ -343,7 +344,7 @@ def test_updates_are_held_only_until_a_typical_length_is_known() -> None:
         def answers(self, fold: Any) -> Any:
             nonlocal most
             for client in fold.cohort.clients:
-                yield Block(np.array([client]), np.ones((1, 2)).view(Row))
+                yield UpdateBlock(np.array([client]), np.ones((1, 2)).view(Row))
                 most = max(most, there)
 
     setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip"))
@@ -554,7 +555,7 @@ def test_newcomers_owe_a_place_and_others_keep_what_they_owe() -> None:
     state = State.first(setup, Federation.from_sizes({"b": 1, "c": 1, "d": 1}), np.empty(0))
     state = replace(state, guards=tuple(_owing(each) for each in state.guards))
     bigger = Federation.from_sizes({"a": 10**6, "b": 1, "c": 1, "d": 1})
-    state = carry(admit(setup, state, bigger, Ledger()), Boosting())
+    state = drive(admit(setup, state, bigger, Ledger()), Boosting())
     assert state.federation.importance.max() <= 2 / 4
     debts = next(each for each in state.guards if isinstance(each, Debts))
     assert debts.owed.tolist() == [1 / 2, 0.1, 0.2, 0.3]
@@ -592,8 +593,8 @@ def _owing(known: Any) -> Any:
 
 def test_a_void_round_charges_nobody() -> None:
     class Silent(Boosting):
-        def train(self, train: Any) -> Arrived:
-            return Arrived(train.clients[:0])
+        def train(self, train: Any) -> Responses:
+            return Responses(train.clients[:0])
 
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=HARDENED)
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
@@ -602,7 +603,7 @@ def test_a_void_round_charges_nobody() -> None:
     assert after.guards is state.guards
 
 
-class Sums(Carrier):
+class Sums(Transport):
     """A secure sum."""
 
     name = "SecAgg"
@@ -612,11 +613,13 @@ class Sums(Carrier):
 def test_a_secure_sum_refuses_what_looks_at_single_updates() -> None:
     setup = Setup(scheme("md"), 0, dropouts=AsDrawn(), guards=HARDENED)
     with pytest.raises(BadInput, match="SecAgg keeps no single update, which the guard 'clip'"):
-        require(setup, Sums)
+        check_compatible(setup, Sums)
     words = "size-cap+rate-cap+losses+explore"  # as the sentence says
-    require(replace(setup, guards=guards(words)), Sums)
+    check_compatible(replace(setup, guards=guards(words)), Sums)
     with pytest.raises(BadInput, match="which the aggregator 'krum' needs; use 'plain'"):
-        require(replace(setup, guards=(), aggregator=fedcohort.server.aggregator("krum")), Sums)
+        check_compatible(
+            replace(setup, guards=(), aggregator=fedcohort.server.aggregator("krum")), Sums
+        )
 
 
 def test_the_length_of_a_sum_is_nobodys() -> None:
@@ -628,11 +631,11 @@ def test_the_length_of_a_sum_is_nobodys() -> None:
             return super().after(state, outcome)
 
     class Adding(Sums):
-        def train(self, train: Any) -> Arrived:
-            return Arrived(train.clients)
+        def train(self, train: Any) -> Responses:
+            return Responses(train.clients)
 
         def answers(self, fold: Any) -> Any:
-            yield Sum(fold.cohort.clients, np.ones(2))
+            yield UpdateSum(fold.cohort.clients, np.ones(2))
 
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=(Watching(),))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
@@ -642,11 +645,11 @@ def test_the_length_of_a_sum_is_nobodys() -> None:
 
 def test_what_the_refusal_names_goes_with_a_secure_sum() -> None:
     class Adding(Sums):
-        def train(self, train: Any) -> Arrived:
-            return Arrived(train.clients)
+        def train(self, train: Any) -> Responses:
+            return Responses(train.clients)
 
         def answers(self, fold: Any) -> Any:
-            yield Sum(fold.cohort.clients, np.array([1.0, 2.0]))
+            yield UpdateSum(fold.cohort.clients, np.array([1.0, 2.0]))
 
     words = "size-cap+rate-cap+losses+explore"
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=guards(words))

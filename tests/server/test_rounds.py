@@ -16,10 +16,11 @@ from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, rounds
-from fedcohort.server.carrier import Block, Carrier, carry, require
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.rounds import choose, context_of, replayed, run_round
 from fedcohort.server.state import Setup, State
+from fedcohort.server.transport import Transport, UpdateBlock, drive
 from fedcohort.simulation import Always, engine
 
 SIZES = np.arange(1, 13) * 10
@@ -33,7 +34,7 @@ ASKING = [
 ]
 
 
-class Answering(Carrier):
+class Answering(Transport):
     """Clients that answer with seeded numbers."""
 
     name = "a test"
@@ -50,7 +51,7 @@ def began(name: str) -> tuple[Setup, State]:
 @pytest.mark.parametrize("name", ASKING)
 def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -> None:
     setup, state = began(name)
-    state, selection = carry(choose(setup, state, context_of(state), Ledger()), Answering())
+    state, selection = drive(choose(setup, state, context_of(state), Ledger()), Answering())
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
     kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
@@ -76,7 +77,7 @@ class HalfSilent(Answering):
 def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
     setup, state = began("pow-d:m=3")
     with pytest.warns(FedcohortWarning, match="3 of 6 losses"):
-        state, selection = carry(choose(setup, state, context_of(state), Ledger()), HalfSilent())
+        state, selection = drive(choose(setup, state, context_of(state), Ledger()), HalfSilent())
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
     kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
@@ -89,7 +90,7 @@ def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
 def test_latencies_that_were_kept_are_finite() -> None:
     setup, state = began("md:m=3")
     context = context_of(state, None, np.arange(12.0))
-    state, selection = carry(choose(setup, state, context, Ledger()), Answering())
+    state, selection = drive(choose(setup, state, context, Ledger()), Answering())
     header, arrays = pack_selection(selection)
     kept = unpack_selection(setup, 12, header, arrays)
     np.testing.assert_array_equal(kept.context.latency, np.arange(12.0))
@@ -121,7 +122,7 @@ def replace_state(run: engine.Simulation, state: State) -> engine.Simulation:
     return other
 
 
-class Sums(Carrier):
+class Sums(Transport):
     """A secure sum."""
 
     name = "SecAgg"
@@ -138,26 +139,26 @@ class Sums(Carrier):
 )
 def test_what_a_carrier_cannot_do_is_refused(setup: Setup, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        require(setup, Sums())
+        check_compatible(setup, Sums())
 
 
 def test_a_carrier_without_replacements_refuses_redraws_and_takes_the_rest() -> None:
-    class Once(Carrier):
+    class Once(Transport):
         name, again = "FedLab", False
 
     with pytest.raises(BadInput, match="FedLab cannot invite replacements"):
-        require(Setup(scheme("md"), 0, dropouts=Redraw()), Once())
-    require(Setup(scheme("md"), 0, dropouts=Hajek()), Once())
-    require(Setup(scheme("md"), 0, dropouts=AsDrawn()), Sums())
+        check_compatible(Setup(scheme("md"), 0, dropouts=Redraw()), Once())
+    check_compatible(Setup(scheme("md"), 0, dropouts=Hajek()), Once())
+    check_compatible(Setup(scheme("md"), 0, dropouts=AsDrawn()), Sums())
 
 
 def test_whole_clients_go_with_a_carrier_that_cannot_take_a_share_of_their_samples() -> None:
-    class Whole(Carrier):
+    class Whole(Transport):
         name, subsampling = "mine", False
 
-    require(Setup(scheme("md"), 0), Whole())
+    check_compatible(Setup(scheme("md"), 0), Whole())
     with pytest.raises(BadInput, match="fedsampling-naive"):
-        require(Setup(scheme("fedsampling-naive"), 0), Whole())
+        check_compatible(Setup(scheme("fedsampling-naive"), 0), Whole())
 
 
 @pytest.mark.parametrize("how", ["plain", "memory"])
@@ -196,11 +197,11 @@ def test_blocks_may_come_in_any_order() -> None:
 
     class Backwards(Answering):
         def train(self, train: Any) -> Any:
-            return engine.Arrived(train.clients)
+            return engine.Responses(train.clients)
 
         def answers(self, fold: Any) -> Any:
             for client in fold.cohort.clients[::-1]:
-                yield Block(np.array([client]), rows[[client]])
+                yield UpdateBlock(np.array([client]), rows[[client]])
 
     after, record = run_round(setup, state, context_of(state), Backwards(), Ledger())
     np.testing.assert_allclose(after.theta, record.cohort.weights @ rows[record.cohort.clients])
@@ -214,11 +215,11 @@ def test_a_record_says_what_mean_updates_counted_for_where_answers_are_sums() ->
 
     class Sums(Answering):
         def train(self, train: Any) -> Any:
-            return engine.Arrived(train.clients)
+            return engine.Responses(train.clients)
 
         def answers(self, fold: Any) -> Any:
             sums = numbers[:, None] * np.ones((12, 5))
-            yield Block(fold.cohort.clients, sums, counted=fold.cohort.weights * numbers)
+            yield UpdateBlock(fold.cohort.clients, sums, counted=fold.cohort.weights * numbers)
 
     _, record = run_round(setup, state, context_of(state), Sums(), Ledger())
     np.testing.assert_allclose(record.cohort.weights, numbers / 60)

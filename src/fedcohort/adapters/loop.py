@@ -19,10 +19,19 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name
-from fedcohort.server.carrier import Answers, Arrived, Block, Carrier, Fold, Sum, Train, blocks
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
 from fedcohort.server.rounds import FLOAT_BYTES
 from fedcohort.server.state import NO_STATISTICS, Statistics
+from fedcohort.server.transport import (
+    CollectUpdates,
+    QueryReplies,
+    Responses,
+    TrainRequest,
+    Transport,
+    UpdateBlock,
+    UpdateSum,
+    blocks,
+)
 
 BLOCK_BYTES = 2**28
 """Answers are folded in blocks of this size."""
@@ -30,7 +39,7 @@ Read = Callable[[Any], Mapping[str, Any]]
 """How the arrays of a report are found in it; whatever goes wrong there is its sender's fault."""
 
 
-class Loop(Carrier):
+class Loop(Transport):
     """The rounds of a selector in a loop that another framework owns.
 
     Such a loop has two places for us: where it samples clients (`invite`), and where it updates
@@ -165,21 +174,23 @@ class Loop(Carrier):
                 stacklevel=3,
             )
 
-    def ask(self, ask: Ask) -> Array | Answers:
+    def ask(self, ask: Ask) -> Array | QueryReplies:
         """By the function that the selector was given."""
         return put(ask, self.selector.ask, self.selector.scheme.name)
 
-    def train(self, train: Train) -> Arrived:
+    def train(self, train: TrainRequest) -> Responses:
         """Those who were invited have trained already."""
         came = np.array(sorted(self.updates), dtype=np.int64)
-        return Arrived(np.intersect1d(train.clients, came), models=len(train.clients))
+        return Responses(np.intersect1d(train.clients, came), models=len(train.clients))
 
-    def answers(self, fold: Fold) -> Iterator[Block | Sum]:
+    def answers(self, fold: CollectUpdates) -> Iterator[UpdateBlock | UpdateSum]:
         """The updates of the cohort."""
         clients = fold.cohort.clients
         width = next(iter(self.updates.values())).nbytes
         for some in blocks(clients, width, BLOCK_BYTES):
-            yield Block(clients[some], np.stack([self.updates[c] for c in clients[some].tolist()]))
+            yield UpdateBlock(
+                clients[some], np.stack([self.updates[c] for c in clients[some].tolist()])
+            )
 
 
 def _optimiser(eta_g: float, which: Optimiser | str | None) -> Optimiser:

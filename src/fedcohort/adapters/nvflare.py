@@ -19,8 +19,8 @@ from fedcohort.core.errors import TooFewClients
 from fedcohort.core.types import Ints
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.carrier import Answers, Arrived, Train, stacked
 from fedcohort.server.gate import Form
+from fedcohort.server.transport import QueryReplies, Responses, TrainRequest, stacked
 
 QUESTION = "fedcohort"
 """The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``.
@@ -39,7 +39,7 @@ class FlareCarrier(Loop):
         """The names of clients."""
         return [str(self.selector.federation.ids[i]) for i in clients.tolist()]
 
-    def ask(self, ask: Ask) -> Answers:
+    def ask(self, ask: Ask) -> QueryReplies:
         """One task to everybody who is asked; no answer is a row of NaN."""
         names, signal = self.sites(ask.clients), ask.signal
         replies = self.controller.asked({"signal": signal.name, **ask.settings}, names, signal)
@@ -54,9 +54,9 @@ class FlareCarrier(Loop):
                 f"Nobody answered the question for '{signal.name}'.{self.gate.quote()}"
             )
         models = len(names) if signal.needs_model else 0
-        return Answers(stacked(rows, ask.clients), ask.clients, len(rows), models)
+        return QueryReplies(stacked(rows, ask.clients), ask.clients, len(rows), models)
 
-    def train(self, train: Train) -> Arrived:
+    def train(self, train: TrainRequest) -> Responses:
         """FLARE's own loop has invited the cohort; those who stand in are invited here."""
         if train.replacing:
             self.controller.trained_again(train.clients)

@@ -20,7 +20,7 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.carrier import Arrived, Fold, Sum, Train
+from fedcohort.server.transport import CollectUpdates, Responses, TrainRequest, UpdateSum
 
 
 class PflCarrier(Loop):
@@ -39,13 +39,13 @@ class PflCarrier(Loop):
         self.weights = dict(zip(names, cohort.weights.tolist(), strict=True))
         return names
 
-    def train(self, train: Train) -> Arrived:
+    def train(self, train: TrainRequest) -> Responses:
         """Everybody, as far as anybody knows."""
-        return Arrived(train.clients)
+        return Responses(train.clients)
 
-    def answers(self, fold: Fold) -> Iterator[Sum]:
+    def answers(self, fold: CollectUpdates) -> Iterator[UpdateSum]:
         """What pfl has added up."""
-        yield Sum(fold.cohort.clients, self.total)
+        yield UpdateSum(fold.cohort.clients, self.total)
 
     def change(self, total: Floats) -> Floats:
         """(d,) by how much the model moves; ``total`` is zero where nobody was chosen."""

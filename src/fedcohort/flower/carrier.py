@@ -25,20 +25,20 @@ from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
 from fedcohort.ledger import TRAINING
 from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.carrier import (
-    Answers,
-    Arrived,
-    Block,
-    Carrier,
-    Fold,
-    Sum,
-    Train,
-    blocks,
-    stacked,
-)
 from fedcohort.server.gate import SPARE, Fault, Form, Gate, expected
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.server.state import Selection
+from fedcohort.server.transport import (
+    CollectUpdates,
+    QueryReplies,
+    Responses,
+    TrainRequest,
+    Transport,
+    UpdateBlock,
+    UpdateSum,
+    blocks,
+    stacked,
+)
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -51,7 +51,7 @@ BLOCK_BYTES = 2**28
 """Answers are unpacked and folded in blocks of this size."""
 
 
-class FlowerCarrier(Carrier):
+class FlowerCarrier(Transport):
     """The messages of one round.
 
     A client that does not answer a question, twice, has a row of NaN: most schemes know what to
@@ -112,7 +112,7 @@ class FlowerCarrier(Carrier):
 
     # -- questions ---------------------------------------------------------------------------
 
-    def ask(self, ask: Ask) -> Answers:
+    def ask(self, ask: Ask) -> QueryReplies:
         """Put a question to exactly the clients it is meant for; what is known is not asked."""
         ids, clients = self.session.federation.ids, ask.clients.tolist()
         question = ask.signal.name, repr(sorted(ask.settings.items()))
@@ -135,7 +135,7 @@ class FlowerCarrier(Carrier):
             raise TooFewClients(self._nobody(ask))
         out = np.concatenate(sent) if sent else ask.clients[:0]
         models, self._models = self._models, 0
-        return Answers(stacked(rows, ask.clients), out, len(rows) - known, models)
+        return QueryReplies(stacked(rows, ask.clients), out, len(rows) - known, models)
 
     def _nobody(self, ask: Ask) -> str:
         gate, scheme = self.session.gate, self.session.setup.scheme
@@ -169,7 +169,7 @@ class FlowerCarrier(Carrier):
         there = len(self.session.population.nodes)
         logbook.cohort(selection.cohort, self.session.federation.ids, there)
 
-    def train(self, train: Train) -> Arrived:
+    def train(self, train: TrainRequest) -> Responses:
         """Invite clients and wait for them."""
         letters = self.invitations(train)
         if train.replacing:
@@ -177,7 +177,7 @@ class FlowerCarrier(Carrier):
         came = self._send(letters, self.timeout)
         return self.arrived(train, letters, came, came)
 
-    def invitations(self, train: Train) -> list[Outgoing]:
+    def invitations(self, train: TrainRequest) -> list[Outgoing]:
         """One message to every client, or one for each of its draws."""
         cohort, clients = train.cohort, train.clients.tolist()
         config = {
@@ -280,11 +280,11 @@ class FlowerCarrier(Carrier):
 
     def arrived(
         self,
-        train: Train,
+        train: TrainRequest,
         letters: Sequence[Outgoing],
         replies: Iterable[Message],
         came: Arrivals | None,
-    ) -> Arrived:
+    ) -> Responses:
         """Who answered well; who has lost the model since it was asked about it is sent it.
 
         ``came`` has the times of the replies; None if the loop is not ours.
@@ -298,7 +298,7 @@ class FlowerCarrier(Carrier):
             sent += again
         models, self._models = self._models, 0
         clients = np.array([letter.client for letter in sent], dtype=np.int64)
-        return Arrived(np.unique(np.array(good, dtype=np.int64)), clients, models, len(good))
+        return Responses(np.unique(np.array(good, dtype=np.int64)), clients, models, len(good))
 
     def _lost(self) -> list[int]:
         """Those who complain that they no longer have the model: they are sent it again."""
@@ -376,7 +376,7 @@ class FlowerCarrier(Carrier):
                 self.listens[name] = replace(form, shapes={name: shape})
         return good
 
-    def answers(self, fold: Fold) -> Iterator[Block | Sum]:
+    def answers(self, fold: CollectUpdates) -> Iterator[UpdateBlock | UpdateSum]:
         """The updates of a cohort; of several draws of a client the mean.
 
         Where clients add noise nothing but their sum goes on, as behind secure aggregation.
@@ -386,7 +386,7 @@ class FlowerCarrier(Carrier):
             total = np.zeros(self.session.layout.dimension)
             for client in clients.tolist():
                 total = total + self.trained[client][0][0]
-            yield Sum(clients, total)
+            yield UpdateSum(clients, total)
             return
         for some in blocks(clients, 8 * self.session.layout.dimension, BLOCK_BYTES):
             part = clients[some].tolist()
@@ -397,7 +397,7 @@ class FlowerCarrier(Carrier):
             counted = None
             if self.session.setup.scheme.divides:
                 counted = fold.cohort.weights[some] * [self.numbers[c] for c in part]
-            yield Block(clients[some], np.stack(rows), heard, payloads, counted)
+            yield UpdateBlock(clients[some], np.stack(rows), heard, payloads, counted)
 
     def reports(self) -> list[Told]:
         """What those who count report about their training, and how much they count."""

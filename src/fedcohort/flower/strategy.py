@@ -44,7 +44,7 @@ from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule, h
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.caps import LARGEST_SIZE
-from fedcohort.server.carrier import Train, Wanted, carry, require
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.gate import Fault, Gate
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.size_cap import SizeCap
@@ -52,6 +52,7 @@ from fedcohort.server.records import Record
 from fedcohort.server.rounds import choose, context_of, play
 from fedcohort.server.state import Selection, Setup
 from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
+from fedcohort.server.transport import Request, TrainRequest, drive
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -190,7 +191,7 @@ class CohortStrategy(Strategy):
             guards(hardened),
             rule,
         )
-        require(setup, FlowerCarrier)
+        check_compatible(setup, FlowerCarrier)
         if per_draw:
             arguments.require_per_draw(setup)
         self.session = Session(
@@ -219,7 +220,7 @@ class CohortStrategy(Strategy):
         self._verdict = Verdict(self.session)
         self._rejected: Counter[Fault] = Counter()  # up to the record before
         self._timeout, self._rounds = 3600.0, 1
-        self._talk: Generator[Wanted, Any, Any] | None = None  # the round that is under way
+        self._talk: Generator[Request, Any, Any] | None = None  # the round that is under way
         self._came: Arrivals | None = None  # the replies to it, where the loop is ours
 
     @property
@@ -398,7 +399,7 @@ class CohortStrategy(Strategy):
             self._carrier.chosen(selection)
         self._chosen = time.perf_counter()
         self._talk = play(session.setup, session.state, selection, session.ledger)
-        self._train = cast("Train", next(self._talk))  # the first thing that is wanted
+        self._train = cast("TrainRequest", next(self._talk))  # the first thing that is wanted
         self._letters = self._carrier.invitations(self._train)
         return [letter.message for letter in self._letters]
 
@@ -409,7 +410,7 @@ class CohortStrategy(Strategy):
         if not new:
             return
         try:
-            session.begins(carry(session.admit(new), carrier))
+            session.begins(drive(session.admit(new), carrier))
             log.info("\t├──> %d new clients take part: %s", len(new), new[:5])
         except (BadInput, TooFewClients) as error:
             log.warning("\t├──> new clients cannot take part yet: %s", error)
@@ -430,7 +431,7 @@ class CohortStrategy(Strategy):
             context = context_of(state, self._available(left_out))
             talk = choose(session.setup, session.state, context, session.ledger)
             try:
-                state, selection = carry(talk, carrier)
+                state, selection = drive(talk, carrier)
             except (BadInput, BadParameter, TooFewClients) as error:
                 new = carrier.silent - left_out
                 here = self._available(left_out | new)
@@ -469,7 +470,7 @@ class CohortStrategy(Strategy):
             raise BadInput("aggregate_train ends a round that configure_train began.")
         came, self._talk, self._came = self._came, None, None
         arrived = self._carrier.arrived(self._train, self._letters, replies, came)
-        state, record = carry(talk, self._carrier, arrived)
+        state, record = drive(talk, self._carrier, arrived)
         rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
         logbook.received("train", len(self._carrier.trained), rejected.total())
         metrics = self._averaging(self._carrier.reports())

@@ -13,8 +13,8 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server import protection
 from fedcohort.server.aggregators import weighted_sum
-from fedcohort.server.carrier import Block, Sum
 from fedcohort.server.state import Setup, State
+from fedcohort.server.transport import UpdateBlock, UpdateSum
 
 
 class Pile:
@@ -40,9 +40,9 @@ class Pile:
         self.counted: list[Floats] = []
         self.summed = self.mass = np.zeros(0)  # (width,) of updates and of ones, for statistics
 
-    def add(self, block: Block | Sum, factors: Floats | None = None) -> None:
+    def add(self, block: UpdateBlock | UpdateSum, factors: Floats | None = None) -> None:
         """One more block, its updates to be multiplied with (b,) factors, or a sum."""
-        if isinstance(block, Sum):
+        if isinstance(block, UpdateSum):
             aggregator = self.setup.aggregator
             self.account = aggregator.add_sum(self.account, block.clients, block.total)
             inside = np.searchsorted(self.cohort.clients, block.clients)

@@ -17,9 +17,9 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.server.carrier import Block, Sum
 from fedcohort.server.guards import Guard, Outcome
 from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server.transport import UpdateBlock, UpdateSum
 
 
 def question(setup: Setup, state: State, ask: Ask) -> Ask:
@@ -98,7 +98,9 @@ class Shortening:
     came: list[Array] = field(default_factory=list)  # (b,) each
     folded: list[Array] = field(default_factory=list)
 
-    def of(self, answers: Iterable[Block | Sum]) -> Iterator[tuple[Block | Sum, Floats | None]]:
+    def of(
+        self, answers: Iterable[UpdateBlock | UpdateSum]
+    ) -> Iterator[tuple[UpdateBlock | UpdateSum, Floats | None]]:
         """Each block, with what the guards multiply its updates with; None: they stay."""
         guards = tuple(zip(self.setup.guards, self.state.guards, strict=True))
         if not any(guard.measures for guard, _ in guards):
@@ -109,7 +111,7 @@ class Shortening:
             yield from zip(blocks, self._factors(guards, blocks), strict=True)
 
     def _factors(
-        self, guards: Iterable[tuple[Guard, Any]], blocks: Sequence[Block | Sum]
+        self, guards: Iterable[tuple[Guard, Any]], blocks: Sequence[UpdateBlock | UpdateSum]
     ) -> list[Floats | None]:
         """What to multiply the updates of each block with."""
         came = [_lengths(block) for block in blocks]
@@ -125,14 +127,14 @@ class Shortening:
         return [None] * len(blocks) if total is None else [*np.split(total, ends)]
 
 
-def _lengths(block: Block | Sum) -> Floats:
+def _lengths(block: UpdateBlock | UpdateSum) -> Floats:
     """(b,) of its updates; nobody's is known of a sum."""
-    if isinstance(block, Sum):
+    if isinstance(block, UpdateSum):
         return np.empty(0)
     return np.asarray(np.linalg.norm(block.updates.astype(np.float64, copy=False), axis=1))
 
 
-def scaled(block: Block, factors: Floats | None) -> Block:
+def scaled(block: UpdateBlock, factors: Floats | None) -> UpdateBlock:
     """The block with its updates multiplied."""
     if factors is None:
         return block

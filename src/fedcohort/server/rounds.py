@@ -37,21 +37,21 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.server import dropouts, latencies, protection
-from fedcohort.server.carrier import (
-    Answers,
-    Arrived,
-    Block,
-    Carrier,
-    Fold,
-    Sum,
-    Train,
-    Wanted,
-    carry,
-)
 from fedcohort.server.dropouts import Attendance
 from fedcohort.server.pile import Pile
 from fedcohort.server.records import Record
 from fedcohort.server.state import Heard, Selection, Setup, State
+from fedcohort.server.transport import (
+    CollectUpdates,
+    QueryReplies,
+    Request,
+    Responses,
+    TrainRequest,
+    Transport,
+    UpdateBlock,
+    UpdateSum,
+    drive,
+)
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ def _asked(
         while True:
             ask = protection.question(setup, state, talk.send(rows))
             told = yield ask
-            found = told if isinstance(told, Answers) else Answers(told, ask.clients, -1)
+            found = told if isinstance(told, QueryReplies) else QueryReplies(told, ask.clients, -1)
             rows = np.asarray(found.rows)
             if rows.ndim and len(rows) == len(ask.clients):  # or they are refused in a moment
                 ledger.asked(round, ask, rows, *found[1:])
@@ -258,7 +258,9 @@ class Settled:
     heard: int | None  # answers that came, where that is not one of each client
 
 
-def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train, Arrived, Settled]:
+def settle(
+    setup: Setup, state: State, selection: Selection
+) -> Generator[TrainRequest, Responses, Settled]:
     """Invite the cohort, and others for those who do not answer."""
     rng = stream(setup.seed, "replace", selection.round)
     cohort, law = selection.cohort, selection.law
@@ -268,7 +270,7 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
     heard: int | None = None
     clients = next(talk)
     while True:
-        arrived = yield Train(clients, cohort, bool(sent))
+        arrived = yield TrainRequest(clients, cohort, bool(sent))
         sent.append(clients if arrived.sent is None else arrived.sent)
         if arrived.models is not None:
             models = (models or 0) + arrived.models
@@ -288,7 +290,7 @@ def settle(setup: Setup, state: State, selection: Selection) -> Generator[Train,
 
 def fold(
     setup: Setup, state: State, settled: Settled, ledger: Ledger
-) -> Generator[Fold, Iterable[Block | Sum], tuple[State, Record]]:
+) -> Generator[CollectUpdates, Iterable[UpdateBlock | UpdateSum], tuple[State, Record]]:
     """Weigh the answers, take the step, and let the scheme observe."""
     cohort, selection = settled.cohort, settled.selection
     there = selection.context.available
@@ -296,7 +298,7 @@ def fold(
     listens = frozenset(signal.name for signal in setup.scheme.listens)
     pile = Pile(setup, state, cohort, here, listens)
     if len(cohort):
-        for block, factors in pile.shortening.of((yield Fold(cohort, listens))):
+        for block, factors in pile.shortening.of((yield CollectUpdates(cohort, listens))):
             pile.add(block, factors)
     # What a client sent in a void round is remembered, as the scheme remembers it.
     width = setup.algorithm.width(len(state.theta))
@@ -419,7 +421,7 @@ def _finite(replies: Replies) -> Replies:
 
 def play(
     setup: Setup, state: State, selection: Selection, ledger: Ledger
-) -> Generator[Wanted, Any, tuple[State, Record]]:
+) -> Generator[Request, Any, tuple[State, Record]]:
     """A round whose cohort is chosen: everything after the first durable point."""
     settled = yield from settle(setup, state, selection)
     return (yield from fold(setup, state, settled, ledger))
@@ -429,7 +431,7 @@ def run_round(
     setup: Setup,
     state: State,
     context: RoundContext,
-    carrier: Carrier,
+    carrier: Transport,
     ledger: Ledger,
     resume: Selection | None = None,
 ) -> tuple[State, Record]:
@@ -437,7 +439,7 @@ def run_round(
     number, selection = len(ledger.entries), resume
     if selection is None:
         when = f"This was round {state.round}."
-        state, selection = carry(choose(setup, state, context, ledger), carrier, None, when)
+        state, selection = drive(choose(setup, state, context, ledger), carrier, None, when)
         carrier.chosen(selection)
-    after, record = carry(play(setup, state, selection, ledger), carrier)
+    after, record = drive(play(setup, state, selection, ledger), carrier)
     return after, replace(record, entries=ledger.since(number))

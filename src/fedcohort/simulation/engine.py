@@ -32,13 +32,21 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
-from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train, blocks, require
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.rounds import FLOAT_BYTES, context_of, run_round
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
+from fedcohort.server.transport import (
+    CollectUpdates,
+    Responses,
+    TrainRequest,
+    Transport,
+    UpdateBlock,
+    blocks,
+)
 from fedcohort.simulation.availability import Availability, InTime
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
@@ -217,7 +225,7 @@ def check_rounds(name: str, value: object) -> None:
 
 
 @dataclass
-class SimulatedCarrier(Carrier):
+class SimulatedCarrier(Transport):
     """Clients of a task in one round: they answer at once, and train when they are folded."""
 
     clients: SimulatedClients
@@ -241,20 +249,20 @@ class SimulatedCarrier(Carrier):
     def chosen(self, selection: Selection) -> None:
         self.law, self.chosen_at = selection.law, time.perf_counter()
 
-    def train(self, train: Train) -> Arrived:
+    def train(self, train: TrainRequest) -> Responses:
         asked = train.clients
         up = asked if self.up is None else asked[np.isin(asked, self.up)]
         if self.clock is None:
-            return Arrived(up)
+            return Responses(up)
         seconds = self.clock.training(up, train.cohort.data_rate)
         stays = self.clock.staying(up, seconds)
         arrivals, gone = seconds[stays], self.clock.left(up[~stays])
         silent = np.full(len(asked) - len(up), NOTICED)
         closed = self.stragglers.close(arrivals, np.concatenate([gone, silent]), len(asked))
         self.clock.trained(up[stays], arrivals, closed)
-        return Arrived(up[stays][closed.counts])
+        return Responses(up[stays][closed.counts])
 
-    def answers(self, fold: Fold) -> Iterator[Block]:
+    def answers(self, fold: CollectUpdates) -> Iterator[UpdateBlock]:
         cohort, clients = fold.cohort, self.clients
         signals = [signal for signal in self.scheme.listens if signal != UPDATE]
         row_bytes = 8 * clients.algorithm.width(clients.task.dimension)
@@ -274,7 +282,7 @@ class SimulatedCarrier(Carrier):
                 )
             heard = {signal.name: clients.answer(Ask(signal, part.clients)) for signal in signals}
             weighed = counted.weights if cohort.per_sample else None
-            yield Block(part.clients, updates, heard, payloads, weighed)
+            yield UpdateBlock(part.clients, updates, heard, payloads, weighed)
             clients.forget(part.clients)
 
 
@@ -290,7 +298,7 @@ class Simulation:
     devices: DeviceModel | None = None
 
     def __post_init__(self) -> None:
-        require(self.setup, SimulatedCarrier)
+        check_compatible(self.setup, SimulatedCarrier)
         if self.devices is None:
             for part, timed in (
                 (self.setup.stragglers, bool(self.setup.stragglers.withdraws)),

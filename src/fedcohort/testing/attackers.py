@@ -27,12 +27,18 @@ from fedcohort.harness import ScriptedClient
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server.aggregators import Plain, weighted_sum
-from fedcohort.server.carrier import Arrived, Block, Carrier, Fold, Train
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.losses import LOSS_BIT
 from fedcohort.server.rounds import context_of, run_round
 from fedcohort.server.state import Setup, State
+from fedcohort.server.transport import (
+    CollectUpdates,
+    Responses,
+    TrainRequest,
+    Transport,
+    UpdateBlock,
+)
 
 LIES = {
     "size": "10,000 times the samples",
@@ -111,7 +117,7 @@ def attacked(
 
 
 @dataclass
-class Fleet(Carrier):
+class Fleet(Transport):
     """Made-up clients, the first of which lie."""
 
     n: int
@@ -169,10 +175,10 @@ class Fleet(Carrier):
             )
         return self._rows[key][ask.clients]
 
-    def train(self, train: Train) -> Arrived:
-        return Arrived(train.clients)
+    def train(self, train: TrainRequest) -> Responses:
+        return Responses(train.clients)
 
-    def answers(self, fold: Fold) -> Iterator[Block]:
+    def answers(self, fold: CollectUpdates) -> Iterator[UpdateBlock]:
         cohort = fold.cohort
         if not len(cohort):
             return
@@ -190,7 +196,7 @@ class Fleet(Carrier):
             else:  # who lies about its update always has one
                 sent = (numbers > 0) | (self.bad[cohort.clients] & self.tells("update"))
                 updates = updates * sent[:, None]
-        yield Block(cohort.clients, updates, heard, counted=counted)
+        yield UpdateBlock(cohort.clients, updates, heard, counted=counted)
 
 
 class _Member(ScriptedClient):
