@@ -1,11 +1,16 @@
-"""Through how much of our own code one round on Flower passes.
+"""How much of our own code runs in one round: in the simulator and on Flower.
 
     python benchmarks/round_profile.py [--json] [--list]
 
-Twelve clients on the in-process grid, four of them chosen: the second round, in which nothing
-is greeted or read for the first time any more. Counted are the files and functions of
-`fedcohort` that were entered, and how often, clients and server together: what somebody has to
-read, or step through, to follow a round.
+The conditions are fixed, so that numbers of different versions compare: the second round, in
+which nothing is read or greeted for the first time; twelve clients, four of them selected; the
+`Quadratic` task; nobody evaluates. On Flower clients and server are counted together, on the
+in-process grid. Counted are
+
+files        modules of `fedcohort` of which a function was entered
+functions    their functions that were entered
+calls        how often they were entered
+changes      calls of a function in another file than the call before
 """
 
 from __future__ import annotations
@@ -15,20 +20,24 @@ import json
 import logging
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
 import fedcohort
-from fedcohort import flower
-from fedcohort.learning import LocalWork, Softmax
+from fedcohort import flower, simulate
+from fedcohort.learning import LocalWork, Quadratic
+from fedcohort.simulation.engine import Simulation
 
 N, SEED = 12, 11
-SCHEMES = {"md": {"m": 4}, "pow-d": {"m": 4, "d": 6}}
+SCHEMES = ("md:m=4", "pow-d:m=4,d=6")
 WORK = LocalWork(steps=3, batch=8, lr=0.1)
-OURS = str(Path(fedcohort.__file__).parent)
+SOURCE = str(Path(fedcohort.__file__).parent)
 
 
 class Counts(NamedTuple):
@@ -37,59 +46,102 @@ class Counts(NamedTuple):
     files: int
     functions: int
     calls: int
+    changes: int
 
 
-def task() -> Softmax:
+class Profile:
+    """Calls of our functions while `recording`."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[CodeType] = Counter()
+        self.changes = 0
+        self._last = ""
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Count the calls of this thread."""
+        sys.setprofile(self._note)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(SOURCE):
+            return
+        self.calls[frame.f_code] += 1
+        self.changes += file != (self._last or file)
+        self._last = file
+
+    @property
+    def counts(self) -> Counts:
+        """What was entered, in numbers."""
+        files = {code.co_filename for code in self.calls}
+        return Counts(len(files), len(self.calls), self.calls.total(), self.changes)
+
+
+def task() -> Quadratic:
+    """Return twelve clients of different sizes with a minimum each."""
     rng = np.random.default_rng(5)
-    sizes = rng.integers(10, 40, N)
-    x, y = rng.random((int(sizes.sum()), 6)), rng.integers(0, 4, int(sizes.sum()))
-    parts = np.split(np.arange(len(x)), np.cumsum(sizes)[:-1])
-    return Softmax(x, y, x, y, parts, 4, dtype=np.float64)
+    return Quadratic(rng.normal(size=(N, 6)), rng.integers(10, 40, N))
 
 
-def second_round(name: str) -> Counter[CodeType]:
-    """How often each of our functions was entered in the second round."""
-    entered: Counter[CodeType] = Counter()
+def simulated(scheme: str) -> Profile:
+    """Profile the second round of a simulation."""
+    profile, play = Profile(), Simulation.play
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            entered[frame.f_code] += 1
+    def noted(run: Simulation) -> Any:
+        if run.state.round != 1:
+            return play(run)
+        with profile.recording():
+            return play(run)
 
-    def between(done: int, _: Any) -> None:  # Flower calls it after every round
-        sys.setprofile(note if done == 1 else None)
+    with patch.object(Simulation, "play", noted):
+        simulate(task(), scheme, rounds=3, seed=SEED, work=WORK, evaluate_every=3)
+    return profile
 
-    strategy = flower.CohortStrategy(fedcohort.scheme(name, **SCHEMES[name]), clients=N, seed=SEED)
-    grid = flower.InProcessGrid(
-        flower.client_app(flower.task_client(task(), WORK), simulated=True), N, raises=True
-    )
+
+def on_flower(scheme: str) -> Profile:
+    """Profile the second round of a run on Flower's in-process grid."""
+    profile = Profile()
+
+    def between(done: int, _: Any) -> None:  # called before the first round and after each one
+        sys.setprofile(profile._note if done == 1 else None)
+
+    app = flower.client_app(flower.task_client(task(), WORK), simulated=True)
+    strategy = flower.CohortStrategy(scheme, clients=N, seed=SEED, evaluate="nobody")
+    grid = flower.InProcessGrid(app, N, raises=True)
     try:
         start = flower.first_model(task(), SEED)
-        strategy.start(grid, start, num_rounds=2, evaluate_fn=between)
+        strategy.start(grid, start, num_rounds=3, evaluate_fn=between)
     finally:
         sys.setprofile(None)
-    return entered
+    return profile
 
 
-def counts(entered: Counter[CodeType]) -> Counts:
-    files = {code.co_filename for code in entered}
-    return Counts(len(files), len(entered), entered.total())
+def profiles() -> Iterator[tuple[str, Profile]]:
+    """Yield the profile of every combination, with its name."""
+    for where, profiled in (("simulate", simulated), ("flower", on_flower)):
+        for scheme in SCHEMES:
+            yield f"{where} {scheme.partition(':')[0]}", profiled(scheme)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--list", action="store_true", help="every function, most entered first")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     logging.getLogger("flwr").setLevel(logging.ERROR)
-    found = {name: second_round(name) for name in SCHEMES}
-    if asked.json:
-        print(json.dumps({name: counts(entered)._asdict() for name, entered in found.items()}))
+    results = dict(profiles())
+    if options.json:
+        print(json.dumps({name: each.counts._asdict() for name, each in results.items()}))
         return
-    print(f"{'scheme':10}{'files':>8}{'functions':>12}{'calls':>8}")
-    for name, entered in found.items():
-        print("{:10}{:>8,}{:>12,}{:>8,}".format(name, *counts(entered)))
-        for code, times in entered.most_common() if asked.list else ():
-            file = code.co_filename.removeprefix(OURS + "/")
+    print(f"{'round':16}" + "".join(f"{name:>11}" for name in Counts._fields))
+    for name, profile in results.items():
+        print(f"{name:16}" + "".join(f"{number:>11,}" for number in profile.counts))
+        for code, times in profile.calls.most_common() if options.list else ():
+            file = code.co_filename.removeprefix(SOURCE + "/")
             print(f"    {times:6,}  {file}:{code.co_firstlineno} {code.co_qualname}")
 
 

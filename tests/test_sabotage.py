@@ -35,7 +35,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.design import counted
+from fedcohort.core.cohort import counted
 from fedcohort.core.errors import CheckFailed
 from fedcohort.designs import (
     Bernoulli,

@@ -13,8 +13,8 @@ import numpy as np
 
 from fedcohort.core import notebook, shaped
 from fedcohort.core.client import UPDATE, Signal, row_bytes
+from fedcohort.core.cohort import ascending, missing_from
 from fedcohort.core.conversation import Ask
-from fedcohort.core.positions import ascending, missing_from
 from fedcohort.core.types import Array, Ints
 
 REQUEST_BYTES = 16

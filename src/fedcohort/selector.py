@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort.core import notebook, store
-from fedcohort.core.cohort import Cohort, Replies
+from fedcohort.core.cohort import Cohort, Replies, missing_from
 from fedcohort.core.conversation import Answer, Ask, put
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, FedcohortWarning, quoted
 from fedcohort.core.federation import Federation, checked_positions
 from fedcohort.core.latest import LatestRows
-from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import checked_seed
 from fedcohort.core.types import Array, Floats, Ints
@@ -37,18 +36,10 @@ from fedcohort.server.checkpoint import (
 )
 from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.guards import GUARDS, Hardened, guards
-from fedcohort.server.protection import after, without_barred
+from fedcohort.server.membership import admit_clients, diagnostics, replay_selection, round_context
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import (
-    admit,
-    begin,
-    choose,
-    context_of,
-    observed,
-    picture,
-    play,
-    replayed,
-)
+from fedcohort.server.round import observe, query_before_round, select_cohort, train_and_aggregate
+from fedcohort.server.stages import guards_after, without_invalid
 from fedcohort.server.state import NO_STATISTICS, Selection, Setup, State, Statistics
 from fedcohort.server.transport import Transport, drive
 
@@ -181,8 +172,8 @@ class Selector:
                 FedcohortWarning,
                 stacklevel=2,
             )
-        context = context_of(self._standing, available, latency)
-        talk = choose(self._setup, self._standing, context, self.ledger)
+        context = round_context(self._standing, available, latency)
+        talk = select_cohort(self._setup, self._standing, context, self.ledger)
         self._standing, self._selection = self._carry(talk, ask)
         self._law = self._selection.law
         return self._selection.cohort
@@ -229,7 +220,9 @@ class Selector:
 
     def start(self, ask: Answer | None = None) -> Any:
         """The scheme's state; the first call lets the scheme ask what it needs beforehand."""
-        self._standing = self._carry(begin(self._setup, self._standing, self.ledger), ask)
+        self._standing = self._carry(
+            query_before_round(self._setup, self._standing, self.ledger), ask
+        )
         return self._standing.scheme
 
     def design(self, available: ArrayLike | None = None) -> Design | None:
@@ -237,17 +230,18 @@ class Selector:
 
         See `law` for the one that was drawn from.
         """
-        context = context_of(self._standing, available)
+        context = round_context(self._standing, available)
         federation = self.federation.among(context.available)
         if len(federation.present) == 0:
             return Everyone(federation.shares)  # nobody, for certain
-        context = without_barred(self._setup, self._standing, context)
+        for stage in self._setup.stages.selection:
+            context = stage.restrict(self._standing, context)
         federation = self.federation.among(context.available)
         return self.scheme.design(self.start(), federation, context)
 
     def picture(self) -> dict[str, Array]:
         """What there is to show: what the scheme knows now, and the strata last drawn from."""
-        return picture(self._setup, self._standing, self._law)
+        return diagnostics(self._setup, self._standing, self._law)
 
     def latest(self) -> LatestRows | None:
         """The last update of every client, where the scheme keeps them; see `Scheme.latest`."""
@@ -265,9 +259,11 @@ class Selector:
             raise BadInput("observe() ends a round that select() began; call select() first.")
         self._require_equipped("observe")
         cohort = self._selection.cohort
-        known = observed(self._setup, self._standing, cohort, self._heard(cohort, replies))
+        known = observe(
+            self._setup, self._standing, cohort, without_invalid(self._heard(cohort, replies))
+        )
         self.ledger.trained(self.round, cohort.clients, self.scheme.listens)
-        remembered = after(self._setup, self._standing, self._selection, cohort)
+        remembered = guards_after(self._setup, self._standing, self._selection, cohort)
         self._standing = replace(
             self._standing, round=self.round + 1, scheme=known, guards=remembered
         )
@@ -276,7 +272,7 @@ class Selector:
     def equip(self, carrier: type[Transport], **server: Any) -> None:
         """Prepare for whole rounds, which `play` ends instead of `observe`.
 
-        ``server`` are parts of a `fedcohort.server.rounds.Setup` (``optimiser``, ``aggregator``,
+        ``server`` are parts of a `fedcohort.server.state.Setup` (``optimiser``, ``aggregator``,
         ``dropouts``, ``quorum``); what the carrier cannot do with them is refused now. A selector
         that was loaded goes on with what the same parts remembered.
         """
@@ -306,7 +302,7 @@ class Selector:
             fresh = standing.served(setup, theta)
             told = setup.aggregator.sized(fresh.aggregator, standing.aggregator)
             standing = replace(fresh, aggregator=told)
-        rest = play(setup, standing, self._selection, self.ledger)
+        rest = train_and_aggregate(setup, standing, self._selection, self.ledger)
         self._standing, record = drive(rest, carrier)
         self._selection = None
         return self._standing.theta, record
@@ -339,7 +335,7 @@ class Selector:
         if self._selection is not None:
             raise BadInput(f"Round {self.round} is under way: call observe() before update().")
         self._require_equipped("update")
-        talk = admit(self._setup, self._standing, federation, self.ledger)
+        talk = admit_clients(self._setup, self._standing, federation, self.ledger)
         self._standing, self._law = self._carry(talk, ask), None
 
     def names(self, cohort: Cohort) -> list[Any]:
@@ -382,7 +378,7 @@ class Selector:
             if header.get("selection") is not None:
                 n = len(standing.federation)
                 kept = unpack_selection(setup, n, header["selection"], arrays)
-                selector._selection = replayed(setup, standing, kept)
+                selector._selection = replay_selection(setup, standing, kept)
                 selector._law = selector._selection.law
         if header.get(SERVER) is not None:
             selector._kept = partial(_remembered, path, header, arrays)

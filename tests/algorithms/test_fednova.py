@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from fedcohort.algorithms import FedNova
 from fedcohort.cli import app as command
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, TooFewClients, UnequalWork
+from fedcohort.core.scheme import RoundContext
 from fedcohort.learning import Quadratic
-from fedcohort.server.pile import Pile
-from fedcohort.server.state import Setup, State
+from fedcohort.ledger import Ledger
+from fedcohort.server import Attendance
+from fedcohort.server.round import Participants, aggregate_updates
+from fedcohort.server.state import Selection, Setup, State
 from fedcohort.server.transport import UpdateBlock
 
 EPOCH = LocalWork(epochs=1, batch=10, lr=0.1)
@@ -116,23 +120,31 @@ def directions(chosen: str, settled: bool) -> Iterator[tuple[Fraction, Any, np.n
     federation = Federation.from_sizes(SIZES)
     setup = Setup(rule, 0, algorithm=how)
     state = State.first(setup, federation, np.zeros(2))
-    server = dict(state.algorithm)
     if settled:  # a round before
-        server = how.step(server, {"normalizer": np.array([1.0, 0.2])})
+        sums = {"normalizer": np.array([1.0, 0.2])}
+        state = replace(state, algorithm=how.step(state.algorithm, sums))
     for probability, outcome in rule.law(federation).enumerate():
         weights = np.array([float(weight) for weight in outcome.weights])
         cohort = Cohort.of(outcome.clients, weights, outcome.draws)
-        pile = Pile(setup, state, cohort, None, frozenset())
-        clients = cohort.clients
-        if len(clients):
-            pile.add(
-                UpdateBlock(
-                    clients, UPDATES[clients], payloads={"normalizer": STEPS[clients, None]}
-                )
-            )
-        direction, _ = setup.aggregator.finish(pile.account, 2)
-        after = how.step(server, pile.sums) if pile.sums else server
-        yield probability, cohort, how.direct(direction, after)
+        yield probability, cohort, aggregated(setup, state, cohort)
+
+
+def aggregated(setup: Setup, state: State, cohort: Cohort) -> np.ndarray:
+    """Return the model after a round from the zero model, which is the direction."""
+    clients, selection = cohort.clients, Selection(0, RoundContext(0), cohort)
+    attendance = Attendance.of(len(SIZES))
+    participants = Participants(
+        selection, cohort, attendance, 1.0, False, clients, models=None, heard=None
+    )
+    payloads = {"normalizer": STEPS[clients, None]}
+    block = UpdateBlock(clients, UPDATES[clients], payloads=payloads)
+    aggregating = aggregate_updates(setup, state, participants, Ledger())
+    try:
+        next(aggregating)
+        aggregating.send([block])
+    except StopIteration as end:
+        after, _ = end.value
+    return after.theta
 
 
 @pytest.mark.parametrize("chosen", ["md:m=2", "uniform:m=2", "binomial:m=2", "poisson:m=2", "full"])

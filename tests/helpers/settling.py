@@ -21,14 +21,13 @@ def complete(
     train: Callable[[np.ndarray], np.ndarray],
     rng: np.random.Generator,
 ) -> Completed:
-    conversation = settle(rule, cohort, law, attendance, rng)  # type: ignore[arg-type]
-    invited = next(conversation)
-    while True:
-        answered = train(invited)
-        try:
-            invited = conversation.send(answered)
-        except StopIteration as ended:
-            return ended.value
+    conversation = settle(rule, cohort, law, attendance, rng, train(cohort.clients))  # type: ignore[arg-type]
+    try:
+        invited = next(conversation)
+        while True:
+            invited = conversation.send(train(invited))
+    except StopIteration as ended:
+        return ended.value
 
 
 def survived(who: DropOuts, selector: Selector, cohort: Cohort, attendance: Attendance):

@@ -14,9 +14,10 @@ from fedcohort import LocalWork, simulate
 from fedcohort.algorithms import algorithm
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput
+from fedcohort.core.scheme import RoundContext
 from fedcohort.learning import ClientData, LearningTask, TorchModel
-from fedcohort.server.pile import Pile
-from fedcohort.server.state import Setup, State, Statistics
+from fedcohort.server.stages import RunningStatistics
+from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.transport import UpdateBlock
 
 pytest.importorskip("flwr")
@@ -206,12 +207,12 @@ def test_each_of_several_models_has_the_mean_of_its_own_clients(average: str) ->
     setup = Setup(fedcohort.scheme("uniform", m=4), 0, algorithm=how, statistics=statistics)
     state = State.first(setup, fedcohort.Federation.from_sizes([1, 2, 3, 4]), np.zeros(3))
     weights, updates = np.array([0.2, 0.4, 0.6, 0.8]), np.arange(12.0).reshape(4, 3)
-    pile = Pile(setup, state, Cohort.of(np.arange(4), weights), None, frozenset())
-    pile.add(
-        UpdateBlock(np.arange(4), updates, payloads={"cluster": np.array([[0], [1], [0], [0]])})
-    )
-    means = pile.averaged(np.zeros(9), state.algorithm)
-    assert means is not None
+    cohort, clusters = Cohort.of(np.arange(4), weights), np.array([[0], [1], [0], [0]])
+    selection = Selection(0, RoundContext(0), cohort)
+    assert RunningStatistics in setup.stages.updates
+    stage = RunningStatistics(setup, state, selection, cohort)
+    stage.add(UpdateBlock(np.arange(4), updates, payloads={"cluster": clusters}))
+    means = stage.mean_change(np.zeros(9), state.algorithm)
     first = np.average(updates[[0, 2, 3], 2], weights=weights[[0, 2, 3]])
     np.testing.assert_allclose(means.reshape(3, 3)[:, 2], [first, updates[1, 2], 0.0])
     everybody = np.average(updates[:, 1], weights=weights)

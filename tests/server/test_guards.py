@@ -40,7 +40,8 @@ from fedcohort.server.guards import (
 from fedcohort.server.guards.clip import Lengths
 from fedcohort.server.guards.losses import LOSS_BIT, Threshold, ranks
 from fedcohort.server.guards.rate_cap import SAVED, Debts, charges
-from fedcohort.server.rounds import admit, context_of, run_round
+from fedcohort.server.membership import admit_clients, round_context
+from fedcohort.server.round import run_round
 from fedcohort.server.state import Setup, State
 from fedcohort.server.transport import Responses, Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
@@ -303,7 +304,7 @@ def test_updates_are_clipped_where_they_are_folded() -> None:
     setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip:times=3"))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
     state = replace(state, guards=(Lengths(np.ones(5)),))
-    state, _ = run_round(setup, state, context_of(state), Boosting(), Ledger())
+    state, _ = run_round(setup, state, round_context(state), Boosting(), Ledger())
     np.testing.assert_allclose(state.theta, [(9 + 3) / 10, 0], rtol=1e-6)
     np.testing.assert_allclose(state.guards[0].medians, np.ones(5))
 
@@ -323,7 +324,7 @@ def test_in_the_first_round_a_typical_length_is_one_of_the_whole_cohort(together
     setup = Setup(scheme("full"), 0, dropouts=AsDrawn(), guards=guards("clip:times=3"))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
     for rounds in (1, 2):
-        state, _ = run_round(setup, state, context_of(state), Blocks(), Ledger())
+        state, _ = run_round(setup, state, round_context(state), Blocks(), Ledger())
         np.testing.assert_allclose(state.theta, [rounds * (9 + 3) / 10, 0], rtol=1e-6)
         assert np.count_nonzero(state.guards[0].medians == 1) == rounds
 
@@ -352,7 +353,7 @@ def test_updates_are_held_only_until_a_typical_length_is_known() -> None:
     held = []
     for _ in range(2):
         most = 0
-        state, _ = run_round(setup, state, context_of(state), Watched(), Ledger())
+        state, _ = run_round(setup, state, round_context(state), Watched(), Ledger())
         held.append(most)
     assert held[0] >= 10
     assert held[1] <= 4
@@ -555,7 +556,7 @@ def test_newcomers_owe_a_place_and_others_keep_what_they_owe() -> None:
     state = State.first(setup, Federation.from_sizes({"b": 1, "c": 1, "d": 1}), np.empty(0))
     state = replace(state, guards=tuple(_owing(each) for each in state.guards))
     bigger = Federation.from_sizes({"a": 10**6, "b": 1, "c": 1, "d": 1})
-    state = drive(admit(setup, state, bigger, Ledger()), Boosting())
+    state = drive(admit_clients(setup, state, bigger, Ledger()), Boosting())
     assert state.federation.importance.max() <= 2 / 4
     debts = next(each for each in state.guards if isinstance(each, Debts))
     assert debts.owed.tolist() == [1 / 2, 0.1, 0.2, 0.3]
@@ -598,7 +599,7 @@ def test_a_void_round_charges_nobody() -> None:
 
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=HARDENED)
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
-    after, record = run_round(setup, state, context_of(state), Silent(), Ledger())
+    after, record = run_round(setup, state, round_context(state), Silent(), Ledger())
     assert record.void
     assert after.guards is state.guards
 
@@ -639,7 +640,7 @@ def test_the_length_of_a_sum_is_nobodys() -> None:
 
     setup = Setup(scheme("md:m=2"), 0, dropouts=AsDrawn(), guards=(Watching(),))
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
-    run_round(setup, state, context_of(state), Adding(), Ledger())
+    run_round(setup, state, round_context(state), Adding(), Ledger())
     assert lengths == [None]
 
 
@@ -656,7 +657,7 @@ def test_what_the_refusal_names_goes_with_a_secure_sum() -> None:
     state = State.first(setup, Federation.from_sizes([1] * 10), np.zeros(2))
     ledger = Ledger(model_bytes=8)
     for _ in range(3):
-        state, record = run_round(setup, state, context_of(state), Adding(), ledger)
+        state, record = run_round(setup, state, round_context(state), Adding(), ledger)
         assert ledger.of_round(record.round).bytes_up == 8 * len(
             record.cohort
         )  # and nothing beside it

@@ -10,17 +10,21 @@ import pytest
 
 import fedcohort
 from fedcohort import Federation, Selector, scheme
+from fedcohort.algorithms import algorithm
 from fedcohort.core import store
 from fedcohort.core.errors import BadInput, FedcohortWarning
 from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
-from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, rounds
+from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
+from fedcohort.server import round as rounds
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
 from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.rounds import choose, context_of, replayed, run_round
+from fedcohort.server.guards import guards
+from fedcohort.server.membership import replay_selection, round_context
+from fedcohort.server.round import run_round, select_cohort
 from fedcohort.server.state import Setup, State
-from fedcohort.server.transport import Transport, UpdateBlock, drive
+from fedcohort.server.transport import Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
 
 SIZES = np.arange(1, 13) * 10
@@ -51,18 +55,20 @@ def began(name: str) -> tuple[Setup, State]:
 @pytest.mark.parametrize("name", ASKING)
 def test_a_selection_that_was_kept_has_its_law_again(name: str, tmp_path: Any) -> None:
     setup, state = began(name)
-    state, selection = drive(choose(setup, state, context_of(state), Ledger()), Answering())
+    state, selection = drive(
+        select_cohort(setup, state, round_context(state), Ledger()), Answering()
+    )
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
     kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
     assert kept.law is None
-    again = replayed(setup, state, kept)
+    again = replay_selection(setup, state, kept)
     assert again.cohort == selection.cohort
     assert (again.law is None) == (selection.law is None)
     if selection.law is not None:
         np.testing.assert_array_equal(again.law.inclusion(), selection.law.inclusion())
     other = replace(kept, cohort=fedcohort.Cohort.of([0], 1.0))
-    assert replayed(setup, state, other) is other  # what was written down counts
+    assert replay_selection(setup, state, other) is other  # what was written down counts
 
 
 class HalfSilent(Answering):
@@ -77,7 +83,9 @@ class HalfSilent(Answering):
 def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
     setup, state = began("pow-d:m=3")
     with pytest.warns(FedcohortWarning, match="3 of 6 losses"):
-        state, selection = drive(choose(setup, state, context_of(state), Ledger()), HalfSilent())
+        state, selection = drive(
+            select_cohort(setup, state, round_context(state), Ledger()), HalfSilent()
+        )
     header, arrays = pack_selection(selection)
     store.save(tmp_path / "x", {"kind": "x", **header}, arrays)
     kept = unpack_selection(setup, len(state.federation), *store.load(tmp_path / "x", "x"))
@@ -89,8 +97,8 @@ def test_answers_that_did_not_come_are_kept_as_such(tmp_path: Any) -> None:
 
 def test_latencies_that_were_kept_are_finite() -> None:
     setup, state = began("md:m=3")
-    context = context_of(state, None, np.arange(12.0))
-    state, selection = drive(choose(setup, state, context, Ledger()), Answering())
+    context = round_context(state, None, np.arange(12.0))
+    state, selection = drive(select_cohort(setup, state, context, Ledger()), Answering())
     header, arrays = pack_selection(selection)
     kept = unpack_selection(setup, 12, header, arrays)
     np.testing.assert_array_equal(kept.context.latency, np.arange(12.0))
@@ -203,7 +211,7 @@ def test_blocks_may_come_in_any_order() -> None:
             for client in fold.cohort.clients[::-1]:
                 yield UpdateBlock(np.array([client]), rows[[client]])
 
-    after, record = run_round(setup, state, context_of(state), Backwards(), Ledger())
+    after, record = run_round(setup, state, round_context(state), Backwards(), Ledger())
     np.testing.assert_allclose(after.theta, record.cohort.weights @ rows[record.cohort.clients])
     kept = setup.scheme.latest(after.scheme).rows(record.cohort.clients)
     np.testing.assert_array_equal(kept, rows[record.cohort.clients].astype(np.float32))
@@ -221,7 +229,7 @@ def test_a_record_says_what_mean_updates_counted_for_where_answers_are_sums() ->
             sums = numbers[:, None] * np.ones((12, 5))
             yield UpdateBlock(fold.cohort.clients, sums, counted=fold.cohort.weights * numbers)
 
-    _, record = run_round(setup, state, context_of(state), Sums(), Ledger())
+    _, record = run_round(setup, state, round_context(state), Sums(), Ledger())
     np.testing.assert_allclose(record.cohort.weights, numbers / 60)
     assert not record.cohort.per_sample  # or the numbers would count twice
 
@@ -230,8 +238,8 @@ def test_a_record_says_what_mean_updates_counted_for_where_answers_are_sums() ->
 def test_an_error_says_when_it_was(when: int, said: str) -> None:
     setup, state = began("pow-d:m=3")
     rng = np.random.default_rng(0)
-    asking = setup.scheme.select(state.scheme, state.federation, context_of(state), rng)
-    talk = rounds._asked(setup, state, asking, Ledger(), [], when)
+    asking = setup.scheme.select(state.scheme, state.federation, round_context(state), rng)
+    talk = rounds.query_clients(setup, state, asking, Ledger(), [], when)
     next(talk)
     with pytest.raises(ConnectionError) as caught:
         talk.throw(ConnectionError("gone"))
@@ -248,3 +256,76 @@ def test_a_scheme_that_forgets_to_return_its_state_is_told_so() -> None:
     with pytest.raises(BadInput, match=r"Forgetful\.observe\(\) must return"):
         selector.observe()
     assert selector.round == 0
+
+
+class Blocks(Answering):
+    """Sends one update of ones for each client of the blocks that a function makes of a cohort."""
+
+    def __init__(self, blocks: Any, sums: bool = False) -> None:
+        self.blocks, self.sums = blocks, sums
+
+    def train(self, train: Any) -> Any:
+        return engine.Responses(train.clients)
+
+    def answers(self, fold: Any) -> Any:
+        for clients in self.blocks(fold.cohort.clients):
+            if self.sums:
+                yield UpdateSum(clients, np.ones(5))
+            else:
+                payloads = {"c": np.ones((len(clients), 5))}
+                yield UpdateBlock(clients, np.ones((len(clients), 5)), payloads=payloads)
+
+
+WRONG = {
+    "wrong clients": (lambda c: [np.setdiff1d(np.arange(12), c)[: len(c)]], "members of a cohort"),
+    "one wrong client": (
+        lambda c: [np.append(c[1:], np.setdiff1d(np.arange(12), c)[0])],
+        "members of a cohort",
+    ),
+    "no client's position": (lambda c: [np.append(c, 12)], "members of a cohort"),
+    "missing": (lambda c: [c[:-1]], "sent no update of clients"),
+    "nothing": (lambda c: [], "sent no update of clients"),
+    "twice instead of another": (lambda c: [np.append(c[:-1], c[0])], "twice"),
+    "twice": (lambda c: [np.append(c, c[0])], "twice"),
+    "in two blocks": (lambda c: [c, c[:1]], "twice"),
+}
+
+
+@pytest.mark.parametrize("parts", [{}, {"algorithm": "scaffold"}, {"hardened": "clip"}])
+@pytest.mark.parametrize("case", WRONG)
+def test_every_participant_is_aggregated_exactly_once(case: str, parts: Any) -> None:
+    blocks, why = WRONG[case]
+    setup = Setup(
+        scheme("hcsfed:m=4" if parts else "md:m=4"),
+        0,
+        algorithm=algorithm(parts.get("algorithm")),
+        guards=guards(parts.get("hardened")),
+    )
+    state = State.first(setup, Federation.from_sizes(SIZES), np.zeros(5))
+    with pytest.raises(BadInput, match=why):
+        run_round(setup, state, round_context(state), Blocks(blocks), Ledger())
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_every_participant_is_in_one_sum(case: str) -> None:
+    blocks, why = WRONG[case]
+    setup, state = began("md:m=4")
+    with pytest.raises(BadInput, match=why):
+        run_round(setup, state, round_context(state), Blocks(blocks, sums=True), Ledger())
+
+
+def test_one_block_in_another_order_is_matched_client_by_client() -> None:
+    setup, state = began("clustered-similarity:m=4")
+    rows = np.arange(60.0).reshape(12, 5)
+
+    class Backwards(Blocks):
+        def answers(self, fold: Any) -> Any:
+            clients = fold.cohort.clients[::-1]
+            yield UpdateBlock(clients, rows[clients])
+
+    after, record = run_round(setup, state, round_context(state), Backwards(None), Ledger())
+    clients = record.cohort.clients
+    assert len(clients) > 1
+    np.testing.assert_allclose(after.theta, record.cohort.weights @ rows[clients])
+    kept = setup.scheme.latest(after.scheme).rows(clients)
+    np.testing.assert_array_equal(kept, rows[clients].astype(np.float32))

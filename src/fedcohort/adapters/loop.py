@@ -20,7 +20,7 @@ from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
-from fedcohort.server.rounds import FLOAT_BYTES
+from fedcohort.server.round import FLOAT_BYTES
 from fedcohort.server.state import NO_STATISTICS, Statistics
 from fedcohort.server.transport import (
     CollectUpdates,

@@ -159,6 +159,28 @@ class Cohort:
         reserve = Reserve(others, ranks, inside[: len(others)], inside[len(others) :])
         return replace(self, reserve=reserve)
 
+    def positions_of(self, clients: Ints) -> Ints:
+        """Return the places of clients in the cohort; raise BadInput for one that is no member.
+
+        >>> Cohort.of([2, 5], [0.25, 0.75]).positions_of(np.array([5]))
+        array([1])
+        """
+        strangers = missing_from(self.clients, clients).tolist()
+        if strangers:  # they would get the weight of another client
+            raise BadInput(
+                f"Only members of a cohort have a weight in it; {strangers[:5]} are not among its "
+                f"{len(self)} clients."
+            )
+        return np.searchsorted(self.clients, clients)
+
+    def weights_of(self, clients: Ints) -> Floats:
+        """Return the weights of members of the cohort.
+
+        >>> Cohort.of([2, 5], [0.25, 0.75]).weights_of(np.array([5]))
+        array([0.75])
+        """
+        return self.weights[self.positions_of(clients)]
+
     @classmethod
     def empty(cls) -> Cohort:
         """Nobody."""
@@ -227,7 +249,8 @@ class Replies:
     signals: dict[str, Array]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clients", _positions(self.clients))
+        if getattr(self.clients, "dtype", None) != np.int64 or self.clients.ndim != 1:
+            object.__setattr__(self, "clients", _positions(self.clients))
         for name, rows in self.signals.items():
             must = f"Replies need one row of '{name}' per client, all of one length"
             self.signals[name] = rows = as_array(rows, must)
@@ -238,3 +261,38 @@ class Replies:
                     f"Replies need one row of '{name}' per client; got {len(rows)} rows "
                     f"for {len(self.clients)} clients."
                 )
+
+
+def counted(clients: Ints, value: Floats) -> Cohort:
+    """The cohort of a sequence of draws (with repetitions)."""
+    distinct, counts = np.unique(clients, return_counts=True)
+    return Cohort(distinct, value[distinct] * counts, counts)
+
+
+def ascending(clients: Ints) -> Ints:
+    """The distinct clients in ascending order; the array itself where it is that already.
+
+    >>> ascending(np.array([5, 2, 5]))
+    array([2, 5])
+    """
+    if np.all(clients[1:] > clients[:-1]):
+        return clients
+    ordered = np.sort(clients)
+    out: Ints = ordered[np.append(True, ordered[1:] > ordered[:-1])]
+    return out
+
+
+def missing_from(known: Ints, clients: Ints) -> Ints:
+    """Those of the clients that are not among ``known`` (ascending), each once, ascending.
+
+    >>> missing_from(np.array([0, 2, 5]), np.array([5, 3, 0, 3]))
+    array([3])
+    """
+    wanted = ascending(clients)
+    if len(known) == 0:
+        return wanted
+    if np.array_equal(known, wanted):
+        return wanted[:0]
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    out: Ints = wanted[known[place] != wanted]
+    return out

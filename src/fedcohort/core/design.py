@@ -211,12 +211,6 @@ def _ends(values: Floats) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
-def counted(clients: Ints, value: Floats) -> Cohort:
-    """The cohort of a sequence of draws (with repetitions)."""
-    distinct, counts = np.unique(clients, return_counts=True)
-    return Cohort(distinct, value[distinct] * counts, counts)
-
-
 def too_many_outcomes() -> TooLarge:
     """The error of a design that has too many outcomes to enumerate."""
     return TooLarge(f"The design has over {OUTCOME_LIMIT} outcomes; enumerate a smaller case.")

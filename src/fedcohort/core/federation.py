@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core import notebook
 from fedcohort.core.arrays import as_array, as_floats
+from fedcohort.core.cohort import ascending
 from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName, shown
 from fedcohort.core.parameters import is_whole
-from fedcohort.core.positions import ascending
 from fedcohort.core.shares import Shares, exact_sum
 from fedcohort.core.types import Floats, Ints
 

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fedcohort.core.cohort import Cohort
+from fedcohort.core.cohort import Cohort, counted
 from fedcohort.core.design import (
     OUTCOME_LIMIT,
     CovarianceBound,
     Design,
     Distinct,
-    counted,
     exact_outcomes,
     too_many_outcomes,
 )

@@ -27,7 +27,7 @@ from fedcohort.server.checkpoint import (
     unpack_state,
 )
 from fedcohort.server.history import LOCK
-from fedcohort.server.rounds import replayed
+from fedcohort.server.membership import replay_selection
 from fedcohort.server.state import Selection, Setup, State
 
 STATE, SELECTION = "flower-state", "flower-selection"
@@ -128,4 +128,4 @@ class Folder:
                 return state, None, spent
             selection = unpack_selection(setup, len(state.federation), header, arrays)
             entries = [Entry.checked(entry) for entry in header["entries"]]
-            return state, replayed(setup, state, selection), entries
+            return state, replay_selection(setup, state, selection), entries

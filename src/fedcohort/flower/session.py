@@ -30,8 +30,9 @@ from fedcohort.ledger import Ledger
 from fedcohort.server import history
 from fedcohort.server.gate import Gate
 from fedcohort.server.history import History
+from fedcohort.server.membership import admit_clients
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import Choosing, admit
+from fedcohort.server.round import Queries
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.simulation.private import Budget, calibrated, promised
 
@@ -319,11 +320,11 @@ class Session:
         known = {*self.state.federation.ids, *self.left_out}
         return sorted(set(self.population.nodes) - known)
 
-    def admit(self, new: list[Any]) -> Choosing[State]:
+    def admit(self, new: list[Any]) -> Queries[State]:
         """Let new clients take part from this round on, once the scheme knows what it must."""
         self._coming = self.population.federation([*self.state.federation.ids, *new])
         try:
-            return (yield from admit(self.setup, self.state, self._coming, self.ledger))
+            return (yield from admit_clients(self.setup, self.state, self._coming, self.ledger))
         finally:
             self._coming = None
 

@@ -48,8 +48,9 @@ from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.gate import Fault, Gate
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.size_cap import SizeCap
+from fedcohort.server.membership import round_context
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import choose, context_of, play
+from fedcohort.server.round import select_cohort, train_and_aggregate
 from fedcohort.server.state import Selection, Setup
 from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.transport import Request, TrainRequest, drive
@@ -398,7 +399,7 @@ class CohortStrategy(Strategy):
             selection = self._choose()
             self._carrier.chosen(selection)
         self._chosen = time.perf_counter()
-        self._talk = play(session.setup, session.state, selection, session.ledger)
+        self._talk = train_and_aggregate(session.setup, session.state, selection, session.ledger)
         self._train = cast("TrainRequest", next(self._talk))  # the first thing that is wanted
         self._letters = self._carrier.invitations(self._train)
         return [letter.message for letter in self._letters]
@@ -428,8 +429,8 @@ class CohortStrategy(Strategy):
         while True:
             known = session.state.latencies if self._tells_times else {}
             state = replace(session.state, latencies=known)
-            context = context_of(state, self._available(left_out))
-            talk = choose(session.setup, session.state, context, session.ledger)
+            context = round_context(state, self._available(left_out))
+            talk = select_cohort(session.setup, session.state, context, session.ledger)
             try:
                 state, selection = drive(talk, carrier)
             except (BadInput, BadParameter, TooFewClients) as error:

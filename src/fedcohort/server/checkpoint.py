@@ -1,7 +1,7 @@
 """Selections and states as headers and arrays, to be kept by `fedcohort.core.store`.
 
 What is written of a `Selection` is the cohort and the answers that the scheme heard; its law is
-found again from them (`fedcohort.server.rounds.replayed`).
+found again from them (`fedcohort.server.membership.replay_selection`).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from fedcohort.server.guards import Guard, withdrawn
 from fedcohort.server.guards.base import wanted
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
+from fedcohort.server.stages import Stages
 from fedcohort.server.stragglers import StragglerRule, Wait
 
 
@@ -91,6 +92,17 @@ class Setup:
     """When a round stops waiting."""
     statistics: Statistics = field(default=NO_STATISTICS, compare=False)
     """The running statistics of the model; empty until the model is known."""
+    stages: Stages = field(init=False, repr=False, compare=False)
+    """The optional stages of a round, as the parts above need them."""
+    listens: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Names of the signals that come with updates."""
+    asks: frozenset[Signal] = field(init=False, repr=False, compare=False)
+    """Signals that scheme and aggregator may ask clients for."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", Stages.of(self))
+        object.__setattr__(self, "asks", self.scheme.asks | self.aggregator.asks)
+        object.__setattr__(self, "listens", frozenset(s.name for s in self.scheme.listens))
 
     def for_model(self, statistics: Statistics) -> Setup:
         """Return the setup for a model with these running statistics.
@@ -113,11 +125,6 @@ class Setup:
         for guard in self.guards:
             federation = guard.admitted(federation)
         return federation
-
-    @property
-    def asks(self) -> frozenset[Signal]:
-        """What scheme and aggregator may ask clients for."""
-        return self.scheme.asks | self.aggregator.asks
 
     def disclosures(self, rounds: int) -> tuple[Disclosure, ...]:
         """What the server learns by questions, as the guards let it ask."""

@@ -1,4 +1,4 @@
-"""One run of the simulator: it carries the rounds of `fedcohort.server.rounds`."""
+"""One run of the simulator: it carries the rounds of `fedcohort.server.round`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from fedcohort.server import optimiser as optimiser_by_name
 from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
+from fedcohort.server.membership import round_context
 from fedcohort.server.records import Record
-from fedcohort.server.rounds import FLOAT_BYTES, context_of, run_round
+from fedcohort.server.round import FLOAT_BYTES, run_round
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
 from fedcohort.server.transport import (
@@ -363,7 +364,7 @@ class Simulation:
             there = self.availability.available(n, round, weather)
         latency = self.availability.latency(n, round, weather)
         self.budget.require(setup, state, there is None)
-        context = context_of(state, there, latency)
+        context = round_context(state, there, latency)
         clients = SimulatedClients(
             self.task,
             self.work.at(round),

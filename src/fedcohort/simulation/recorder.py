@@ -11,8 +11,8 @@ import numpy as np
 
 from fedcohort.core.types import Floats
 from fedcohort.learning import Task
+from fedcohort.server.membership import diagnostics
 from fedcohort.server.records import Record, joined
-from fedcohort.server.rounds import picture
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import f1_of, measure
 from fedcohort.trace import Trace
@@ -104,7 +104,7 @@ class Recorder:
             label_histograms=histograms,
             client_losses=self.task.client_losses(models).min(axis=0),
             model=models.ravel(),
-            pictures=picture(run.setup, run.state, run.law),
+            pictures=diagnostics(run.setup, run.state, run.law),
             latencies=run.state.latencies,
             initial=self.initial,
             client_accuracy=np.zeros(0) if own is None else own[-1],

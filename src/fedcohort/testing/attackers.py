@@ -30,7 +30,8 @@ from fedcohort.server.aggregators import Plain, weighted_sum
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.guards.losses import LOSS_BIT
-from fedcohort.server.rounds import context_of, run_round
+from fedcohort.server.membership import round_context
+from fedcohort.server.round import run_round
 from fedcohort.server.state import Setup, State
 from fedcohort.server.transport import (
     CollectUpdates,
@@ -102,7 +103,7 @@ def attacked(
         warnings.simplefilter("ignore", FedcohortWarning)
         for round in range(rounds):
             fleet.round = round
-            context = context_of(state, None, fleet.latency)
+            context = round_context(state, None, fleet.latency)
             state, record = run_round(setup, state, context, fleet, ledger)
             cohort, bad = record.cohort, fleet.bad[record.cohort.clients]
             size = np.abs(cohort.weights)

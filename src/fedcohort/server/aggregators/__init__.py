@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from fedcohort.core.registry import Kind
-from fedcohort.server.aggregators.base import Aggregator, weighted_sum, weights_of
+from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 from fedcohort.server.aggregators.gaussian import Gaussian, Released
 from fedcohort.server.aggregators.krum import Krum
 from fedcohort.server.aggregators.median import Median
@@ -38,7 +38,6 @@ __all__ = [
     "TrimmedMean",
     "aggregator",
     "weighted_sum",
-    "weights_of",
 ]
 
 AGGREGATORS: Kind[Aggregator] = Kind("aggregator", __name__, Aggregator, default="plain")

@@ -10,11 +10,9 @@ import numpy as np
 from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Conversation, Signal
-from fedcohort.core.errors import BadInput
 from fedcohort.core.federation import Federation
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Checked
-from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Claim
 from fedcohort.core.types import Array, Floats, Ints
 
@@ -101,7 +99,7 @@ class Aggregator(Checked, ABC):
         """
         account = self.begin(memory, cohort, importance)
         if len(clients):
-            account = self.add(account, clients, weights_of(cohort, clients), updates)
+            account = self.add(account, clients, cohort.weights_of(clients), updates)
         return self.finish(account, updates.shape[1])
 
     def shared(self, memory: Any, latest: LatestRows | None) -> Any:
@@ -120,21 +118,6 @@ class Aggregator(Checked, ABC):
         ``latest`` is the table of the scheme, which has moved already.
         """
         return memory
-
-
-def weights_of(cohort: Cohort, clients: Ints) -> Floats:
-    """The weights of those members of the cohort that answered.
-
-    >>> weights_of(Cohort.of([2, 5], [0.25, 0.75]), np.array([5]))
-    array([0.75])
-    """
-    strangers = missing_from(cohort.clients, clients).tolist()
-    if strangers:  # they would get the weight of another client
-        raise BadInput(
-            f"Only members of a cohort have a weight in it; {strangers[:5]} are not among its "
-            f"{len(cohort)} clients."
-        )
-    return cohort.weights[np.searchsorted(cohort.clients, clients)]
 
 
 def weighted_sum(weights: Floats, rows: Array) -> Floats:

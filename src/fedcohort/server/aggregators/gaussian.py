@@ -11,11 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort
+from fedcohort.core.cohort import Cohort, missing_from
 from fedcohort.core.errors import BudgetSpent, NoEntropy
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.parameters import Maybe, Real, Whole
-from fedcohort.core.positions import missing_from
 from fedcohort.core.scheme import Claim
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints

@@ -1,4 +1,4 @@
-"""A cohort's training as a conversation: invitations, answers, replacements, weights."""
+"""Replacements for the members of a cohort that do not respond, and corrected weights."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort, Reserve
+from fedcohort.core.cohort import Cohort, Reserve, ascending
 from fedcohort.core.design import Design, Pool, Pools
-from fedcohort.core.positions import ascending
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.maths.choice import as_integers
 from fedcohort.maths.draws import below, permutation, steadily_below
@@ -38,18 +37,16 @@ def settle(
     law: Design | None,
     attendance: Attendance,
     rng: np.random.Generator,
+    answered: Ints,
 ) -> Generator[Ints, Ints, Completed]:
-    """A cohort's training as a conversation: yields whom to invite, receives who answered.
+    """Replace and reweigh the members of a cohort that did not respond.
 
-    The cohort is invited first, then those who stand in for the members that are missing; it
-    ends with those who answered and what they weigh. ``law`` is what the cohort was drawn from,
-    None where it is not known. Nothing is touched, not even by a rounding error, as long as
-    nobody ever failed.
+    ``answered`` are the clients of the cohort that responded, in any order. The generator yields
+    replacements to invite, receives those that respond, and returns the clients that count, with
+    their weights. ``law`` is the design that the cohort was drawn from, None if it is not known.
+    As long as no client ever failed the cohort is returned as it is, without rounding errors.
     """
-    answered = yield cohort.clients
     everyone = np.array_equal(ascending(answered), cohort.clients)
-    if everyone and np.array_equal(attendance.asked, attendance.answered):  # nobody ever failed
-        return Completed(cohort, attendance.after(cohort.clients, cohort.clients), 1.0)
     pools = None if law is None or not rule.attempts else law.pools()
     reserve = cohort.reserve if pools is None and rule.attempts else None
     asked, clients, weights, draws = cohort.clients, cohort.clients, cohort.weights, cohort.draws
