@@ -134,6 +134,9 @@ OPTIONAL = {
     "server/stages.py": {"hardened": "clip"},
     "server/guards/base.py": {"hardened": "clip"},
     "algorithms/scaffold.py": {"algorithm": "scaffold"},
+    "simulation/local_stage.py": {"algorithm": "scaffold"},
+    "simulation/environment.py": {"availability": "random:probability=0.9"},
+    "simulation/clock.py": {"devices": "lognormal"},
     "server/aggregators/gaussian.py": {"aggregator": "gaussian:noise=1"},
 }
 

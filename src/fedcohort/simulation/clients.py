@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fedcohort.algorithms import Algorithm, LocalRule, LocalSgd, Vectors
-from fedcohort.algorithms.base import MODEL, reported, weighed_by_samples
+from fedcohort.algorithms import Vectors
 from fedcohort.core.client import Client
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import Ask
@@ -23,6 +22,7 @@ from fedcohort.learning.work import LocalWork
 from fedcohort.maths.noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy.size_sum import SizeShare
+from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.private_twin import report_size, share_size
 
 Coins = Callable[[str, int], np.random.Generator]
@@ -37,8 +37,7 @@ class SimulatedClients:
     does not train again to send its update, and two schemes that choose the same client see
     the same update. ``coins`` takes the place of the seed where clients have their own.
 
-    Clients train by the rule of ``algorithm``, with the vectors of the ``server`` and what they
-    ``keep``; what they propose to keep waits in `proposed` until the round is known to count.
+    A local algorithm other than plain SGD is a `LocalStage`.
     """
 
     task: Task
@@ -47,12 +46,8 @@ class SimulatedClients:
     round: int
     theta: Floats
     coins: Coins | None = None
-    algorithm: Algorithm = LocalSgd()  # noqa: RUF009 - it is frozen
-    server: Vectors = field(default_factory=dict)
-    keep: Mapping[int, Vectors] = field(default_factory=dict)
-    proposed: dict[int, Vectors] = field(default_factory=dict)
+    stage: LocalStage | None = None
     _trained: dict[int, Array] = field(default_factory=dict)
-    _taken: dict[int, int] = field(default_factory=dict)
 
     def answer(self, ask: Ask) -> Array:
         """What the clients say to a question; common signals are measured all at once."""
@@ -101,62 +96,34 @@ class SimulatedClients:
         raise NotOffered(f"Client {clients[0]} of the simulation", name, remedy)
 
     def updates(self, clients: Ints, data_rate: float = 1.0) -> Array:
-        """(k, d) the updates of these clients, each trained at most once a round."""
+        """Return the updates (k, d) of these clients, each trained at most once a round."""
         if data_rate < 1:
             return self._train(clients, data_rate)
-        new = np.array([i for i in clients.tolist() if i not in self._trained], dtype=np.int64)
-        if len(new) == len(clients) and not self._trained:
-            rows = self._train(new)
-            self._trained = dict(zip(new.tolist(), rows, strict=True))
+        if not self._trained:
+            rows = self._train(clients)
+            self._trained = dict(zip(clients.tolist(), rows, strict=True))
             return rows
+        new = np.array([i for i in clients.tolist() if i not in self._trained], dtype=np.int64)
         if len(new):
             self._trained.update(zip(new.tolist(), self._train(new), strict=True))
         return np.stack([self._trained[i] for i in clients.tolist()])
 
+    def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
+        if self.stage is not None:
+            return self.stage.train(self, clients, data_rate)
+        rngs = self.rngs("train", clients)
+        return np.asarray(self.task.updates(self.theta, clients, self.work, rngs, data_rate))
+
     def forget(self, clients: Ints) -> None:
-        """Let go of updates that have been folded."""
+        """Release updates that have been aggregated."""
         for client in clients.tolist():
             self._trained.pop(client, None)
 
-    def _train(self, clients: Ints, data_rate: float = 1.0) -> Array:
-        def trained(theta: Floats, some: Ints) -> Array:
-            rule, rngs = self._rule(some), self.rngs("train", some)
-            return self.task.local_updates(theta, some, rule.work, rngs, data_rate, rule.drift)
-
-        return np.asarray(self.each(clients, trained))
-
-    def each(self, clients: Ints, of: Callable[[Floats, Ints], Any]) -> Any:
-        """What a function says of a model and clients, for each client of the model it takes."""
-        if self.algorithm.models == 1 or not len(clients):
-            return of(self.theta, clients)
-        models, taken = [self.theta, *(self.server[n] for n in self.algorithm.others)], self._taken
-        new = np.array([i for i in clients.tolist() if i not in taken], dtype=np.int64)
-        if len(new):
-            losses = np.stack([self.task.losses(theta, new) for theta in models])
-            taken.update(zip(new.tolist(), losses.argmin(axis=0).tolist(), strict=True))
-        which = self.taken(clients)
-        rows: list[Any] = [None] * len(clients)
-        for number, theta in enumerate(models):
-            places = np.flatnonzero(which == number)
-            found = of(theta, clients[places]) if len(places) else ()
-            for place, row in zip(places.tolist(), found, strict=True):
-                rows[place] = row
-        return rows
-
-    def taken(self, clients: Ints) -> Ints:
-        """(k,) which of the models these clients took."""
-        return np.array([self._taken[i] for i in clients.tolist()], dtype=np.int64)
-
-    def _rule(self, clients: Ints) -> LocalRule:
-        return self.algorithm.rule(self.work, self.server, self._kept(clients))
-
-    def _kept(self, clients: Ints) -> dict[str, Array]:
-        """(k, d) what these clients keep, by name; zero before they have trained."""
-        nothing = np.zeros(self.task.dimension)
-        return {
-            name: np.array([self.keep[i][name] if i in self.keep else nothing for i in clients])
-            for name in self.algorithm.keeps_client
-        }
+    def per_model(self, clients: Ints, function: Callable[[Floats, Ints], Any]) -> Any:
+        """Return rows of a function of a model and clients, at the model that each takes."""
+        if self.stage is None:
+            return function(self.theta, clients)
+        return self.stage.per_model(self, clients, function)
 
     def rngs(self, purpose: str, clients: Iterable[int]) -> list[np.random.Generator]:
         """The generators of these clients for a purpose."""
@@ -165,58 +132,43 @@ class SimulatedClients:
         return [stream(self.seed, purpose, self.round, int(i)) for i in clients]
 
     def sent(self, cohort: Cohort) -> tuple[Array, Cohort]:
-        """(k, d) what the members of a cohort send, and what their updates counted for.
-
-        They are the same cohort unless answers count per sample: then the second one weighs
-        the mean update of a client by the samples that took part.
-        """
+        """Return what members of a cohort send (k, d), and the weights of their mean updates."""
         updates, counted, _ = self.reports(cohort)
         return updates, counted
 
     def reports(self, cohort: Cohort) -> tuple[Array, Cohort, dict[str, Array]]:
-        """As `sent`, and the payloads (k, d) of the local algorithm, by name."""
+        """Return updates, the cohort with the weights of mean updates, and payloads by name."""
+        if cohort.per_sample:
+            return self._sample_sums(cohort)
+        rows = self.updates(cohort.clients, cohort.data_rate)
+        payloads = {} if self.stage is None else self.stage.payloads(self, cohort, rows)
+        return rows, cohort, payloads
+
+    def _sample_sums(self, cohort: Cohort) -> tuple[Array, Cohort, dict[str, Array]]:
+        """As `reports`, for clients that send sums over the samples that take part."""
         clients, rate = cohort.clients, cohort.data_rate
-        if not cohort.per_sample:
-            rows = self.updates(clients, rate)
-            return rows, cohort, self._reported(cohort, rows)
-        numbers = self.task.participating(clients, self.rngs("train", clients), rate)
-        some = np.flatnonzero(numbers)  # the others need not be trained: they send zero
+        samples = self.task.participating(clients, self.rngs("train", clients), rate)
+        some = np.flatnonzero(samples)  # the others need not be trained: they send zero
         rows = self.updates(clients[some], rate)
         sums = np.zeros((len(clients), self.task.dimension), rows.dtype)
-        sums[some] = rows * numbers[some, None].astype(rows.dtype)
-        weighed = replace(cohort, weights=cohort.weights * numbers, per_sample=False)
+        sums[some] = rows * samples[some, None].astype(rows.dtype)
+        weighed = replace(cohort, weights=cohort.weights * samples, per_sample=False)
+        if self.stage is None:
+            return sums, weighed, {}
         means = np.zeros_like(sums)
         means[some] = rows
-        return sums, weighed, self._reported(cohort, means, numbers)
-
-    def _reported(
-        self, cohort: Cohort, updates: Array, numbers: Ints | None = None
-    ) -> dict[str, Array]:
-        """The payloads of updates; ``numbers`` (k,) of samples, where answers count by them."""
-        algorithm, clients = self.algorithm, cohort.clients
-        if not (algorithm.payloads or algorithm.stateful):
-            return {}
-        took_part = self.task.participating(clients, self.rngs("train", clients), cohort.data_rate)
-        work = self._rule(clients).work
-        steps = np.array([work.steps_for(int(number)) for number in took_part], dtype=np.int64)
-        known = self._kept(clients) | {n: self.rows(n, clients) for n in algorithm.needs}
-        if algorithm.models > 1:
-            known[MODEL] = self.taken(clients)[:, None]
-        payloads, proposals = reported(algorithm, work, self.server, known, updates, steps)
-        for place, client in enumerate(clients.tolist()):
-            self.proposed[client] = {name: rows[place] for name, rows in proposals.items()}
-        return weighed_by_samples(algorithm, payloads, numbers)
+        return sums, weighed, self.stage.payloads(self, cohort, means, samples)
 
 
 def _losses(all: SimulatedClients, clients: Ints, batch: int | None = None) -> Floats:
     if batch is None:
-        return np.asarray(all.each(clients, all.task.losses))
+        return np.asarray(all.per_model(clients, all.task.losses))
     size = batch
 
     def of(theta: Floats, some: Ints) -> Floats:
         return all.task.batch_losses(theta, some, size, all.rngs("batch", some))
 
-    return np.asarray(all.each(clients, of))
+    return np.asarray(all.per_model(clients, of))
 
 
 def _gradients(all: SimulatedClients, clients: Ints) -> Array:
@@ -224,11 +176,11 @@ def _gradients(all: SimulatedClients, clients: Ints) -> Array:
         sums, numbers = all.task.gradient_sums(theta, some, all.rngs("gradient", some))
         return np.asarray(sums / np.maximum(1, numbers)[:, None])
 
-    return np.asarray(all.each(clients, of))
+    return np.asarray(all.per_model(clients, of))
 
 
 def _layers(all: SimulatedClients, clients: Ints, of: str = "update") -> list[dict[str, Array]]:
-    models = all.each(clients, lambda theta, some: [theta] * len(some))
+    models = all.per_model(clients, lambda theta, some: [theta] * len(some))
     vectors = models if of == "model" else all.rows(of, clients)
     return [cut(vector, all.task.layers) for vector in vectors]
 
@@ -238,7 +190,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "size": lambda all, clients: all.task.sizes[clients],
     "label_counts": lambda all, clients: all.task.label_histograms[clients],
     "loss": _losses,
-    "sample_losses": lambda all, clients: all.each(
+    "sample_losses": lambda all, clients: all.per_model(
         clients, lambda theta, some: [all.task.sample_losses(theta, i) for i in some]
     ),
     "update": SimulatedClients.updates,
@@ -276,7 +228,8 @@ class SimulatedClient(Client):
     @property
     def state(self) -> Vectors:  # type: ignore[override]
         """What it keeps for the local algorithm."""
-        return self._group.all.keep.get(self._position, {})
+        stage = self._group.all.stage
+        return {} if stage is None else stage.keep.get(self._position, {})
 
     def quantity(self, name: str, *settings: Any) -> Any:
         """Private answers are each client's own; all else is computed for the group."""

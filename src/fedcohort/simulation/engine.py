@@ -1,4 +1,4 @@
-"""One run of the simulator: it carries the rounds of `fedcohort.server.round`."""
+"""One run of the simulator: a transport for the rounds of `fedcohort.server.round`."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.algorithms import Algorithm, Vectors
+from fedcohort.algorithms import Algorithm, LocalSgd, Vectors
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.algorithms.base import unequal_work
+from fedcohort.core.cohort import Cohort
 from fedcohort.core.conversation import UPDATE, Ask
 from fedcohort.core.design import Design
 from fedcohort.core.errors import BadInput, BadParameter, Diverged, UnequalWork
 from fedcohort.core.federation import Federation
 from fedcohort.core.files import as_path
 from fedcohort.core.parameters import is_whole
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import checked_seed, stream
+from fedcohort.core.scheme import RoundContext, Scheme
+from fedcohort.core.streams import checked_seed
 from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.core.versions import versions
 from fedcohort.learning import LocalWork, Task
+from fedcohort.learning.work import CONSTANT
 from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.guards import Hardened, guards
-from fedcohort.server.membership import round_context
 from fedcohort.server.records import Record
 from fedcohort.server.round import FLOAT_BYTES, run_round
 from fedcohort.server.state import Selection, Setup, State, Statistics
-from fedcohort.server.stragglers import StragglerRule, Wait, prepared, straggler_rule
+from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.transport import (
     CollectUpdates,
     Responses,
@@ -48,13 +50,15 @@ from fedcohort.server.transport import (
     UpdateBlock,
     blocks,
 )
-from fedcohort.simulation.availability import Availability, InTime
+from fedcohort.simulation.availability import Always, Availability, InTime
 from fedcohort.simulation.availability import availability as availability_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.clock import Clock, RoundClock, listened_bytes
 from fedcohort.simulation.devices import DeviceModel
 from fedcohort.simulation.devices import devices as devices_by_name
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation.environment import Conditions, Environment
+from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.onward import End
 from fedcohort.simulation.private import Budget, calibrated, promised
@@ -225,21 +229,20 @@ def check_rounds(name: str, value: object) -> None:
         raise BadParameter(name, "simulate", f"an int in [1, {ROUND_LIMIT}]", value)
 
 
-@dataclass
-class SimulatedCarrier(Transport):
-    """Clients of a task in one round: they answer at once, and train when they are folded."""
-
-    clients: SimulatedClients
-    scheme: Scheme[Any]
-    up: Ints | None
-    """Who answers of those who are invited; None for everyone."""
-    stragglers: StragglerRule = Wait()  # noqa: RUF009 - it is frozen
-    clock: RoundClock | None = None
-    law: Design | None = None
-    chosen_at: float = 0.0
+class SimulatedTransport(Transport):
+    """The clients of a task in one round: they respond at once, and train when collected."""
 
     name: ClassVar[str] = "the simulator"
     timed: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        clients: SimulatedClients,
+        setup: Setup,
+        answering: Ints | None = None,
+        clock: RoundClock | None = None,
+    ) -> None:
+        self.clients, self.setup, self.answering, self.clock = clients, setup, answering, clock
 
     def ask(self, ask: Ask) -> Array:
         rows = self.clients.answer(ask)
@@ -248,43 +251,57 @@ class SimulatedCarrier(Transport):
         return rows
 
     def chosen(self, selection: Selection) -> None:
-        self.law, self.chosen_at = selection.law, time.perf_counter()
+        self.law, self.selected_at = selection.law, time.perf_counter()
 
     def train(self, train: TrainRequest) -> Responses:
-        asked = train.clients
-        up = asked if self.up is None else asked[np.isin(asked, self.up)]
+        invited, answering = train.clients, self.answering
+        clients = invited if answering is None else invited[np.isin(invited, answering)]
         if self.clock is None:
-            return Responses(up)
-        seconds = self.clock.training(up, train.cohort.data_rate)
-        stays = self.clock.staying(up, seconds)
-        arrivals, gone = seconds[stays], self.clock.left(up[~stays])
-        silent = np.full(len(asked) - len(up), NOTICED)
-        closed = self.stragglers.close(arrivals, np.concatenate([gone, silent]), len(asked))
-        self.clock.trained(up[stays], arrivals, closed)
-        return Responses(up[stays][closed.counts])
+            return Responses(clients)
+        seconds = self.clock.training(clients, train.cohort.data_rate)
+        stays = self.clock.staying(clients, seconds)
+        arrivals, gone = seconds[stays], self.clock.left(clients[~stays])
+        silent = np.full(len(invited) - len(clients), NOTICED)
+        losses = np.concatenate([gone, silent])
+        closed = self.setup.stragglers.close(arrivals, losses, len(invited))
+        self.clock.trained(clients[stays], arrivals, closed)
+        return Responses(clients[stays][closed.counts])
 
     def answers(self, fold: CollectUpdates) -> Iterator[UpdateBlock]:
         cohort, clients = fold.cohort, self.clients
-        signals = [signal for signal in self.scheme.listens if signal != UPDATE]
-        row_bytes = 8 * clients.algorithm.width(clients.task.dimension)
-        for some in blocks(cohort.clients, row_bytes, BLOCK_BYTES):
-            part = replace(
-                cohort,
-                clients=cohort.clients[some],
-                weights=cohort.weights[some],
-                draws=cohort.draws[some],
-                reserve=None,
-            )
+        signals = [signal for signal in self.setup.scheme.listens if signal != UPDATE]
+        row_bytes = 8 * clients.task.dimension
+        if self.setup.stages.wide_rows:
+            row_bytes = 8 * self.setup.algorithm.width(clients.task.dimension)
+        for part in split_cohort(cohort, row_bytes):
             updates, counted, payloads = clients.reports(part)
-            if not all(np.isfinite(rows).all() for rows in (updates, *payloads.values())):
-                raise Diverged(
-                    f"Training diverged in round {clients.round} ({self.scheme.name}): an update "
-                    "is not finite. Lower 'lr' or 'eta_g'."
-                )
-            heard = {signal.name: clients.answer(Ask(signal, part.clients)) for signal in signals}
+            for rows in (updates, *payloads.values()):
+                if not np.isfinite(rows).all():
+                    raise Diverged(
+                        f"Training diverged in round {clients.round} ({self.setup.scheme.name}): "
+                        "an update is not finite. Lower 'lr' or 'eta_g'."
+                    )
+            heard = {}
+            for signal in signals:
+                heard[signal.name] = clients.answer(Ask(signal, part.clients))
             weighed = counted.weights if cohort.per_sample else None
             yield UpdateBlock(part.clients, updates, heard, payloads, weighed)
             clients.forget(part.clients)
+
+
+def split_cohort(cohort: Cohort, row_bytes: int) -> Iterator[Cohort]:
+    """Yield parts of a cohort whose rows fit into memory together."""
+    if len(cohort) * row_bytes <= BLOCK_BYTES:
+        yield cohort
+        return
+    for some in blocks(cohort.clients, row_bytes, BLOCK_BYTES):
+        yield replace(
+            cohort,
+            clients=cohort.clients[some],
+            weights=cohort.weights[some],
+            draws=cohort.draws[some],
+            reserve=None,
+        )
 
 
 @dataclass
@@ -299,7 +316,7 @@ class Simulation:
     devices: DeviceModel | None = None
 
     def __post_init__(self) -> None:
-        check_compatible(self.setup, SimulatedCarrier)
+        check_compatible(self.setup, SimulatedTransport)
         if self.devices is None:
             for part, timed in (
                 (self.setup.stragglers, bool(self.setup.stragglers.withdraws)),
@@ -321,7 +338,8 @@ class Simulation:
             )
         theta = np.asarray(self.task.initial(self.setup.seed), dtype=np.float64)
         federation = self.setup.admitted(federation_of(self.task))
-        self.setup, self.budget = calibrated(self.setup, federation), Budget()
+        self.setup = calibrated(self.setup, federation)
+        self.budget = Budget() if isinstance(self.setup.aggregator, Gaussian) else None
         self.state = State.first(self.setup, federation, theta, self.task.layers)
         self.ledger = Ledger(
             model_bytes=FLOAT_BYTES * self.task.dimension,
@@ -331,6 +349,12 @@ class Simulation:
         self.clock = None if self.devices is None else self._clock(self.devices)
         self.law: Design | None = None  # that the last cohort came from
         self.kept: dict[int, Vectors] = {}  # what clients remember for the local algorithm
+        plain = type(self.availability) is Always and self.dropouts is None
+        self.environment: Environment | None = None
+        if not plain or self.clock is not None:
+            self.environment = Environment(
+                self.availability, self.dropouts, self.clock, self.setup.seed
+            )
 
     def _clock(self, devices: DeviceModel) -> Clock:
         """The time of this run; where devices are profiled, what is known of them beforehand."""
@@ -351,47 +375,31 @@ class Simulation:
                 self.clock.now += seconds
 
     def play(self) -> Record:
-        """One round."""
-        started, state, setup = time.perf_counter(), self.state, self.setup
-        n, round = len(state.federation), state.round
-        weather = stream(setup.seed, "availability", round)
-        until: Floats | None = None
-        there: Ints | None
-        if isinstance(self.availability, InTime) and self.clock is not None:
-            until = self.availability.until(n, self.clock.now, setup.seed)
-            there = np.flatnonzero(until > self.clock.now)
-        else:
-            there = self.availability.available(n, round, weather)
-        latency = self.availability.latency(n, round, weather)
-        self.budget.require(setup, state, there is None)
-        context = round_context(state, there, latency)
+        """Run one round."""
+        started, state, setup, work = time.perf_counter(), self.state, self.setup, self.work
+        if work.schedule != CONSTANT:
+            work = work.at(state.round)
+        latencies = state.latencies.get(TRAINING)
+        conditions = Conditions(RoundContext(state.round, None, latencies))
+        if self.environment is not None:
+            conditions = self.environment.conditions(state, work)
+        if self.budget is not None:
+            self.budget.require(setup, state, conditions.context.available is None)
+        stage = None
+        if type(setup.algorithm) is not LocalSgd:
+            vectors = {name: state.algorithm[name] for name in setup.algorithm.vectors}
+            stage = LocalStage(setup.algorithm, vectors, self.kept)
         clients = SimulatedClients(
-            self.task,
-            self.work.at(round),
-            setup.seed,
-            round,
-            state.theta,
-            algorithm=setup.algorithm,
-            server={name: state.algorithm[name] for name in setup.algorithm.vectors},
-            keep=self.kept,
+            self.task, work, setup.seed, state.round, state.theta, stage=stage
         )
-        up = None
-        if self.dropouts is not None:
-            silence = stream(setup.seed, "dropouts", round)
-            up = self.dropouts.answering.available(n, round, silence)
-        clock = None if self.clock is None else self.clock.round(round, clients.work, until)
-        carrier = SimulatedCarrier(clients, setup.scheme, up, setup.stragglers, clock)
-        self.state, record = run_round(setup, state, context, carrier, self.ledger)
-        if clock is not None:
-            watch, known = clock.watch, self.state.latencies
-            self.state = replace(self.state, latencies=watch.believed(known, n))
-            deserted = there is not None and len(there) == 0
-            record = replace(record, time=clock.end(deserted))
-        self.law = carrier.law
-        counted = self.state.counted
-        self.kept |= {i: rows for i, rows in clients.proposed.items() if counted[i] == round}
-        took = carrier.chosen_at - started, time.perf_counter() - carrier.chosen_at
-        return replace(record, seconds=took)
+        transport = SimulatedTransport(clients, setup, conditions.answering, conditions.clock)
+        self.state, record = run_round(setup, state, conditions.context, transport, self.ledger)
+        if self.environment is not None:
+            self.state, record = self.environment.finish(conditions, self.state, record)
+        if stage is not None and not record.void:
+            self.kept |= stage.proposed
+        self.law, selected_at = transport.law, transport.selected_at
+        return replace(record, seconds=(selected_at - started, time.perf_counter() - selected_at))
 
     def settings(self) -> dict[str, Any]:
         """All that decides the run."""
