@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +75,16 @@ def test_a_planted_defect_is_counted(
     monkeypatch.setattr(budgets, "LIBRARY", tmp_path)
     tally.module(file, tmp_path)
     assert tally.table()[name] > table[name]
+
+
+def test_a_round_passes_through_few_files() -> None:
+    pytest.importorskip("flwr")
+    script = ROOT / "benchmarks" / "round_profile.py"
+    printed = subprocess.run(
+        [sys.executable, str(script), "--json"], capture_output=True, text=True, check=True
+    ).stdout
+    files = {name: profile["files"] for name, profile in json.loads(printed).items()}
+    assert files == budgets.limits("files_per_round")
 
 
 # -- the public interface --------------------------------------------------------------------

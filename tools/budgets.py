@@ -284,9 +284,9 @@ def tally() -> Tally:
     return counted
 
 
-def limits() -> dict[str, float]:
-    """Return the limits of tools/budgets.toml by name."""
-    return tomllib.loads(LIMITS.read_text(encoding="utf-8"))["limits"]
+def limits(table: str = "limits") -> dict[str, float]:
+    """Return a table of tools/budgets.toml by name."""
+    return tomllib.loads(LIMITS.read_text(encoding="utf-8"))[table]
 
 
 def public_api() -> list[str]:

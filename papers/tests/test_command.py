@@ -104,6 +104,11 @@ def test_an_entry_point_is_listed_and_runs(tmp_path: Path, monkeypatch: pytest.M
         RECIPES.refresh()
 
 
+def test_no_recipe_is_lost() -> None:
+    """A recipe that is not found any more disappears without an error: count them."""
+    assert len(RECIPES) == 53
+
+
 def test_the_list_is_by_paper() -> None:
     found = said()
     assert found.exit_code == 0
