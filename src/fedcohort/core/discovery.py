@@ -116,8 +116,9 @@ class _Source:
         """Return the name of the part that a statement defines, or None."""
         if isinstance(node, ast.FunctionDef) and not base:
             product = node.returns and ast.unparse(node.returns)
-            public = not node.name.startswith("_")
-            return node.name.replace("_", "-") if public and product == returns else None
+            public = product == returns and not node.name.startswith("_")
+            named_like_file = node.name == self.module.rpartition(".")[2]
+            return node.name.replace("_", "-") if public or named_like_file else None
         if isinstance(node, ast.ClassDef) and base:
             for line in node.body:
                 target = getattr(line, "target", None) or getattr(line, "targets", [None])[0]
