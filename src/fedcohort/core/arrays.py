@@ -1,4 +1,4 @@
-"""What callers pass as arrays, or one sentence about why it is none."""
+"""Read the arrays that callers pass, or raise an error of one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client offers, and what signals make of it.
+"""The quantities that a client offers, and the signals that are computed from them.
 
 A client offers *quantities* by name, each of them optional:
 
@@ -45,7 +45,7 @@ class Client:
     """
 
     state: Mapping[str, Array] = MappingProxyType({})
-    """What the client itself keeps from round to round; to be read, not to be written."""
+    """Return the state that the client keeps between rounds; read it, do not write it."""
 
     @property
     def who(self) -> str:
@@ -57,7 +57,7 @@ class Client:
         raise self.lacks(name)
 
     def lacks(self, name: str) -> NotOffered:
-        """The error to raise where a quantity is not offered: with what to write."""
+        """Return the error for a quantity that is not offered; it names the line to write."""
         return NotOffered(self.who, name, remedy(name))
 
     def quantity(self, name: str, *settings: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Who trains in a round, and how much each answer counts."""
+"""The clients that train in a round, and their weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Floats, Ints
 
 FEW = 6
-"""So many clients stand in the line that describes a cohort."""
+"""The number of clients in the line that describes a cohort."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class Cohort:
 
     @classmethod
     def empty(cls) -> Cohort:
-        """Nobody."""
+        """Return a cohort without clients."""
         return cls.of([], 0.0)
 
     def __len__(self) -> int:

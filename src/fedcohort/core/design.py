@@ -42,7 +42,7 @@ class CovarianceBound(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Who may stand in for a client, and with which chance."""
+    """The clients that may replace a client, and their probabilities."""
 
     clients: Ints  # a client may stand there more than once
     chances: Floats  # positive, any scale
@@ -55,7 +55,7 @@ class Pools(ABC):
 
     @abstractmethod
     def of(self, client: int) -> Pool:
-        """Who may stand in for a client that was drawn."""
+        """Return the clients that may replace a client that was drawn."""
 
     @abstractmethod
     def average(self, values: Floats) -> Floats:
@@ -94,7 +94,7 @@ class Design(ABC):
     @property
     @abstractmethod
     def value(self) -> Floats:
-        """(n,) what one draw of a client weighs."""
+        """(n,) the weight of one draw of each client."""
 
     @abstractmethod
     def expected_counts(self) -> Floats:

@@ -1,4 +1,4 @@
-"""What a server will learn of its clients, told before a run starts."""
+"""The facts that a server will learn about its clients, listed before a run starts."""
 
 from __future__ import annotations
 

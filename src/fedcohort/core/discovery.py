@@ -23,7 +23,7 @@ from typing import Any
 from fedcohort.core.errors import BadInput, FedcohortError, quoted
 
 SHARED = "base"
-"""A file of this name, or one with a leading underscore, holds what parts share."""
+"""A file of this name, or with a leading underscore, holds code that parts share."""
 
 OWN_FILES: set[str] = set()
 """The modules that were files of one's own: other machines do not have them."""
@@ -34,7 +34,7 @@ Members = Callable[[ModuleType], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of a part before it is imported, and how to import it."""
+    """The name and summary of a part that is not imported yet, and how to import it."""
 
     name: str
     summary: str
@@ -44,7 +44,7 @@ class Part:
     node: ast.stmt | None = None
 
     def why_not(self, error: Exception) -> str:
-        """What to say when it cannot be loaded."""
+        """Return the sentence for a part that cannot be loaded."""
         return f"{self.where} cannot be loaded: {reason(error, self.file)}"
 
     def declares(self, attribute: str, word: str) -> bool:

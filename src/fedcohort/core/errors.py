@@ -38,7 +38,7 @@ import reprlib
 from collections.abc import Iterable
 
 LINE = 80
-"""How much of what was given an error repeats."""
+"""The most characters of an input that an error repeats."""
 LONGEST_PATH = 200
 """The same of a path, which is of use only whole."""
 
@@ -101,7 +101,7 @@ class BadInput(FedcohortError, ValueError):
 
 
 class NotOffered(BadInput, AttributeError):
-    """A client does not have what a signal looks at."""
+    """A client lacks the quantity that a signal reads."""
 
     def __init__(self, who: str, name: str, remedy: str, signal: str = "") -> None:
         super().__init__(who, name, remedy, signal)
@@ -156,7 +156,7 @@ class BadCheckpoint(FedcohortError):
 
 
 class CannotSave(FedcohortError, OSError):
-    """A file cannot be written; what was there before is intact."""
+    """A file cannot be written; the file that was there before is intact."""
 
 
 class TooLarge(FedcohortError):
@@ -188,7 +188,7 @@ class BudgetExceeded(FedcohortError):
 
 
 class PolicyRefused(FedcohortError):
-    """A client's own policy forbids what the server asks."""
+    """The policy of a client forbids a query of the server."""
 
     def __init__(self, what: str, asked: object, allowed: str) -> None:
         super().__init__(what, asked, allowed)

@@ -28,7 +28,7 @@ LARGEST_IMPORTANCE = 1e100
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Federation:
-    """The clients that could take part: what each counts for, how much data it has, its name.
+    """The clients that could take part, with their importance, sizes and names.
 
     Clients are kept **in the order of their sorted ids**, whatever the order of arrival, so
     that the same seed gives the same cohort. Schemes, cohorts and replies speak of positions

@@ -22,7 +22,7 @@ FOR_ALL_TO_READ = 0o644
 DRAFT = ".fedcohort-draft"
 """How the names of drafts end, and no file of anybody else: what is abandoned is deleted."""
 GRACE = 1.0
-"""Seconds before a draft that nobody holds counts as abandoned: it is created, then held."""
+"""Seconds until a draft without a lock counts as abandoned: it is created, then locked."""
 LONGEST_LINE = 1 << 22
 """Bytes that a line of a text file may have: a million numbers."""
 READ_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # never through a planted link
@@ -83,7 +83,7 @@ def _require_replaceable(path: Path) -> None:
 
 
 def as_path(path: str | os.PathLike[str]) -> Path:
-    """A path as one; what no file can be named is refused.
+    """Return a path; refuse values that cannot name a file.
 
     >>> as_path("md").name
     'md'
