@@ -16,7 +16,7 @@ import numpy as np
 from fedcohort.core import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import ConditionalPoisson, Cube, Pivotal, Rows, Sampford
-from fedcohort.maths.noise import REPLACE_ONE, clipped, noisy_counts
+from fedcohort.maths._noise import REPLACE_ONE, clipped, noisy_counts
 from fedcohort.theory.montecarlo import estimated_variance
 
 M, CLASSES = 10, 10

@@ -27,9 +27,8 @@ from sklearn.cluster import DBSCAN, compute_optics_graph
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
-from fedcohort.maths.clustering import METHODS, dbscan
-from fedcohort.maths.density import DensityTree, Reachability, nearest
-from fedcohort.maths.hellinger import hellinger
+from fedcohort.maths._clusters import METHODS, DensityTree, Reachability, dbscan, nearest
+from fedcohort.maths._distances import hellinger
 
 EPS = np.linspace(0.1, 0.7, 10).tolist()
 MIN_SAMPLES = list(range(2, 12))

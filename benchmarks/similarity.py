@@ -37,10 +37,9 @@ from threadpoolctl import threadpool_limits
 from fedcohort import Federation, Replies, scheme
 from fedcohort.core import Cohort, RoundContext
 from fedcohort.core.streams import stream
-from fedcohort.maths.fill_rows import exact_masses, pour, split_large
-from fedcohort.maths.similarity import distances, refresh
-from fedcohort.maths.strata import kmeans
-from fedcohort.maths.tree import cut, refresh_rows_apart, rows_apart_of, ward_of_rows
+from fedcohort.maths._distances import distances, refresh
+from fedcohort.maths._groups import exact_masses, kmeans, pour, split_large
+from fedcohort.maths._tree import cut, refresh_rows_apart, rows_apart_of, ward_of_rows
 
 M = 10
 PAIRS = 1000

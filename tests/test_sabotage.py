@@ -51,7 +51,7 @@ from fedcohort.designs import (
 )
 from fedcohort.designs import pivotal as pivotal_design
 from fedcohort.designs.list_sequential import ListSequential
-from fedcohort.maths.draws import below, coins, distinct, pick
+from fedcohort.maths._draws import below, coins, distinct, pick
 from fedcohort.schemes.binomial import Binomial
 from fedcohort.schemes.clustered_size import ClusteredSize
 from fedcohort.schemes.full import Full

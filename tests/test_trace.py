@@ -14,7 +14,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadCheckpoint, UnknownName
 from fedcohort.ledger import Entry
-from fedcohort.maths.curves import first_at, sustained_at
+from fedcohort.maths._statistics import first_at, sustained_at
 from fedcohort.server.records import Record
 from fedcohort.simulation import Quadratic
 

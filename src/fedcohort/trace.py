@@ -16,8 +16,7 @@ from fedcohort.core.errors import BadInput, UnknownName, brief
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Booked, Cost, Entry, Ledger
-from fedcohort.maths.curves import first_at, sustained_at
-from fedcohort.maths.inequality import gini, jain
+from fedcohort.maths._statistics import first_at, gini, jain, sustained_at
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.records import Record, believed
 

@@ -9,8 +9,8 @@ import pytest
 
 from fedcohort import Federation, Replies, Selector, scheme
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooLarge
-from fedcohort.maths.clustering import dbscan
-from fedcohort.maths.similarity import distances
+from fedcohort.maths._clusters import dbscan
+from fedcohort.maths._distances import distances
 from helpers.catalogue import case, refuses
 
 SIZES = [5, 4, 3, 2, 1, 1]

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.paths import NotEnumerable, Path, every_path
-from fedcohort.maths.draws import below, coins
+from fedcohort.maths._draws import below, coins
 
 
 def test_paths_of_different_length() -> None:

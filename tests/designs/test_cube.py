@@ -12,9 +12,9 @@ from fedcohort.core import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Cube, Rows
 from fedcohort.designs.cube import components
-from fedcohort.maths import flight
-from fedcohort.maths.draws import coins_each
-from fedcohort.maths.flight import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
+from fedcohort.maths import _cube as flight
+from fedcohort.maths._cube import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
+from fedcohort.maths._draws import coins_each
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.montecarlo import estimated_variance

@@ -17,7 +17,7 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.designs import ConditionalPoisson, Sampford, list_sequential
 from fedcohort.designs.list_sequential import ListSequential, Ways
-from fedcohort.maths.maximum_entropy import inclusion_of, weights_for
+from fedcohort.maths._inclusion import inclusion_of, weights_for
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments
 
@@ -179,7 +179,7 @@ def test_a_cohort_with_a_client_and_one_without_differ_in_one_other(kind: Any) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_defect_is_caught(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tossed with half the chance: the code that draws no longer has the declared moments."""
-    from fedcohort.maths.draws import Tickets
+    from fedcohort.maths._draws import Tickets
 
     whole = Tickets.heads
     monkeypatch.setattr(Tickets, "heads", lambda self, part, of: whole(self, part, 2 * of))

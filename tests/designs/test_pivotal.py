@@ -13,7 +13,7 @@ from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
 from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic, pivotal
 from fedcohort.designs.pivotal import duel
-from fedcohort.maths.draws import Tickets
+from fedcohort.maths._draws import Tickets
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments
 

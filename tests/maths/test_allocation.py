@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.maths.allocation import (
+from fedcohort.maths._groups import (
     dispersion,
     largest_remainder,
     neyman_allocation,

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.maths.candidates import (
+from fedcohort.maths._groups import (
     by_rank,
     by_weight,
     candidate_lists,

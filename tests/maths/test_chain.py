@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import is_valid_linkage
 from scipy.spatial.distance import cdist, squareform
 
-from fedcohort.maths import tree as trees
-from fedcohort.maths.chain import JOINED, tree_by_chain
+from fedcohort.maths import _tree as trees
+from fedcohort.maths._tree import JOINED, tree_by_chain
 
 
 @pytest.mark.parametrize("linkage", JOINED)

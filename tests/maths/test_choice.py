@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from fedcohort.core.paths import every_path
-from fedcohort.maths.choice import (
+from fedcohort.maths._draws import (
     _one_by_one,
     as_integers,
     top,

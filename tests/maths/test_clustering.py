@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN
 from sklearn.metrics import silhouette_score
 
-from fedcohort.maths.clustering import METHODS, dbscan, kmedoids, optics
-from fedcohort.maths.hellinger import hellinger
+from fedcohort.maths._clusters import METHODS, dbscan, kmedoids, optics
+from fedcohort.maths._distances import hellinger
 
 ALL = list(METHODS.values())
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.maths.compression import (
+from fedcohort.maths._compression import (
     compress,
     compressed_length,
     group_coordinates,

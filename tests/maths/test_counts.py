@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fedcohort.core import Shares
 from fedcohort.designs import Rows, Simple
-from fedcohort.maths.counts import count_tails, largest_of_others
+from fedcohort.maths._inclusion import count_tails, largest_of_others
 from fedcohort.maths.hockey_stick import convex, gaussian
 
 

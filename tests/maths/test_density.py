@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN, OPTICS, compute_optics_graph
 
-from fedcohort.maths.density import DensityTree, Reachability, nearest
+from fedcohort.maths._clusters import DensityTree, Reachability, nearest
 
 
 def distances(seed: int, n: int, coarse: bool) -> np.ndarray:

@@ -19,7 +19,7 @@ from scipy.stats import binomtest, chisquare
 
 from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
-from fedcohort.maths.draws import below, coins, distinct, permutation, pick
+from fedcohort.maths._draws import below, coins, distinct, permutation, pick
 
 LEVEL = 1e-6
 DRAWS = 40_000

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.maths.fill_rows import exact_masses, pour, split_large
-from fedcohort.maths.tree import cut
+from fedcohort.maths._groups import exact_masses, pour, split_large
+from fedcohort.maths._tree import cut
 
 
 def rows_of(clients, segments, n, m):

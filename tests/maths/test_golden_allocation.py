@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import pytest
 
-from fedcohort.maths.allocation import (
+from fedcohort.maths._groups import (
     largest_remainder,
     neyman_allocation,
     proportional_allocation,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedcohort.maths import hellinger as module
-from fedcohort.maths.hellinger import hellinger, hellinger_by_class, mean_and_rms, rms
+from fedcohort.maths import _distances as module
+from fedcohort.maths._distances import hellinger, hellinger_by_class, mean_and_rms, rms
 
 GOLDEN = [["1", "0", "0"], ["16/25", "9/25", "0"], ["0", "0", "1"], ["4/9", "4/9", "1/9"]]
 GOLDEN_SQUARED = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from fedcohort.maths.inclusion import minimal_variance_inclusion, sequential_inclusion
+from fedcohort.maths._inclusion import minimal_variance_inclusion, sequential_inclusion
 
 
 def exact_water_filling(norms, m):

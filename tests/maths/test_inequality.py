@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.maths.inequality import gini, jain
+from fedcohort.maths._statistics import gini, jain
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30))

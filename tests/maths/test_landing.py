@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcohort.maths.landing import _best_law, _solved
+from fedcohort.maths._cube import _best_law, _solved
 
 
 def test_a_system_with_one_solution_is_solved_exactly() -> None:

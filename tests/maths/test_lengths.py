@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.maths.lengths import (
+from fedcohort.maths._inclusion import (
     capped,
     chances_by_length,
     guessed_lengths,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.maths import clustering
-from fedcohort.maths.hellinger import hellinger
-from fedcohort.maths.medoids import Medoids, build, fasterpam
+from fedcohort.maths import _clusters as clustering
+from fedcohort.maths._clusters import Medoids, build, fasterpam
+from fedcohort.maths._distances import hellinger
 
 
 def whole_distances(seed: int, n: int, most: int = 1000) -> np.ndarray:

@@ -12,15 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from fedcohort.maths import noise
-from fedcohort.maths.noise import (
-    clipped,
-    discrete_laplace,
-    law,
-    noisy_counts,
-    scale_for,
-    variance,
-)
+from fedcohort.maths import _noise as noise
+from fedcohort.maths._noise import clipped, discrete_laplace, law, noisy_counts, scale_for, variance
 
 LEVEL = 1e-6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.maths import order
+from fedcohort.maths import _cube as order
 
 
 def walked(points: np.ndarray, line: np.ndarray) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from fedcohort.maths.scores import f1_by_class, macro_f1, worst_share
+from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 
 
 def test_f1_is_scikit_learns() -> None:

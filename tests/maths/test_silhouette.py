@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import silhouette_score
 
-from fedcohort.maths.silhouette import silhouette
+from fedcohort.maths._clusters import silhouette
 
 
 def distances(seed: int, n: int) -> np.ndarray:

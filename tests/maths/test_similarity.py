@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcohort.maths import similarity
-from fedcohort.maths.similarity import between, distances, pairwise, refresh
+from fedcohort.maths import _distances as similarity
+from fedcohort.maths._distances import between, distances, pairwise, refresh
 
 METRICS = ["arccos", "l2", "l1"]
 ZEROS = ["alike", "apart"]

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from fedcohort.maths import sketch as module
-from fedcohort.maths.similarity import distances
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths import _distances as module
+from fedcohort.maths._distances import distances, sketch
 
 
 def pairs_at(theta, count, d, rng):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcohort.maths import strata
-from fedcohort.maths.strata import (
+from fedcohort.maths import _groups as strata
+from fedcohort.maths._groups import (
     join_copies,
     kmeans,
     merge_strata,

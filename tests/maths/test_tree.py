@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from fedcohort.maths import similarity, tree
-from fedcohort.maths.similarity import distances, refresh
-from fedcohort.maths.tree import cut, linkage_of, refresh_rows_apart, rows_apart_of, ward_of_rows
+from fedcohort.maths import _distances as similarity
+from fedcohort.maths import _tree as tree
+from fedcohort.maths._distances import distances, refresh
+from fedcohort.maths._tree import cut, linkage_of, refresh_rows_apart, rows_apart_of, ward_of_rows
 
 
 def groups_of(labels):

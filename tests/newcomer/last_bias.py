@@ -23,7 +23,7 @@ from fedcohort.core import (
     cohort_size,
 )
 from fedcohort.core.conversation import usable
-from fedcohort.maths.choice import top
+from fedcohort.maths._draws import top
 
 
 def last_bias(client: Client) -> Any:

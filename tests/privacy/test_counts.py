@@ -17,7 +17,7 @@ from fedcohort.core.errors import (
     NoEntropy,
     PolicyRefused,
 )
-from fedcohort.maths.noise import law, scale_for
+from fedcohort.maths._noise import law, scale_for
 from fedcohort.privacy import ClientPolicy, PrivateCounts
 from fedcohort.privacy import counts as module
 from fedcohort.privacy.counts import private_counts

@@ -12,7 +12,7 @@ import pytest
 import fedcohort.privacy
 
 PACKAGE = Path(fedcohort.privacy.__file__).parent
-FORBIDDEN_MODULES = ("fedcohort.simulation", "fedcohort.maths.draws", "fedcohort.core.streams")
+FORBIDDEN_MODULES = ("fedcohort.simulation", "fedcohort.maths._draws", "fedcohort.core.streams")
 FORBIDDEN_MODULES += ("numpy.random", "random", "pickle")
 FORBIDDEN_ARGUMENTS = {"seed", "rng", "generator", "random_state"}
 
@@ -63,8 +63,8 @@ def test_no_seeded_randomness_can_reach_a_client(module: Path) -> None:
         "from fedcohort.simulation.private_twin import report_size",
         "from fedcohort.simulation import private_twin",
         "import fedcohort.simulation.private_twin",
-        "from fedcohort.maths.draws import below",
-        "from fedcohort.maths import draws",
+        "from fedcohort.maths._draws import below",
+        "from fedcohort.maths import _draws",
         "from fedcohort.core import stream",
         "import importlib\nimportlib.import_module('random')",
         "def draw(size, *, seed=None): ...",

@@ -11,7 +11,7 @@ from scipy.stats import chisquare, nbinom
 from fedcohort import Federation, Selector, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter, BudgetExceeded, PolicyRefused
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.maths.noise import law
+from fedcohort.maths._noise import law
 from fedcohort.privacy import ClientPolicy, PrivateSize
 from fedcohort.privacy.size_sum import NO_SHARE, SizeShare, draw_share, estimate_sum, possible
 from fedcohort.simulation.private_twin import share_size

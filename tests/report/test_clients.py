@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison
-from fedcohort.maths.inequality import gini
+from fedcohort.maths._statistics import gini
 from fedcohort.report.facts import clients
 
 

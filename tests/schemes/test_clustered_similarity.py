@@ -11,9 +11,9 @@ from fedcohort import Federation, Selector, scheme
 from fedcohort.core import Claim, Cohort, Replies, RoundContext
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
 from fedcohort.core.streams import stream
-from fedcohort.maths.fill_rows import exact_masses, split_large
-from fedcohort.maths.similarity import pairwise
-from fedcohort.maths.tree import cut, rows_apart_of
+from fedcohort.maths._distances import pairwise
+from fedcohort.maths._groups import exact_masses, split_large
+from fedcohort.maths._tree import cut, rows_apart_of
 from fedcohort.schemes import clustered_similarity
 from fedcohort.schemes.clustered_similarity import ClusteredSimilarity, Similar
 from fedcohort.theory import enumerated_moments

@@ -12,9 +12,9 @@ from fedcohort import Ask, Federation, Selector, scheme
 from fedcohort.core import converse
 from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
 from fedcohort.learning.work import LocalWork
-from fedcohort.maths.clustering import dbscan
-from fedcohort.maths.hellinger import hellinger
-from fedcohort.maths.noise import noisy_counts
+from fedcohort.maths._clusters import dbscan
+from fedcohort.maths._distances import hellinger
+from fedcohort.maths._noise import noisy_counts
 from fedcohort.schemes import _groups as module
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.simulation import Softmax

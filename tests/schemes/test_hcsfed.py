@@ -12,7 +12,7 @@ from fedcohort import Federation, Selector, scheme
 from fedcohort.core import Claim, Cohort, Replies
 from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
 from fedcohort.core.latest import LatestRows
-from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
+from fedcohort.maths._groups import neyman_allocation, proportional_allocation
 from fedcohort.schemes._hcsfed import Seen
 from fedcohort.schemes.cluster import Cluster
 from fedcohort.schemes.cluster_neyman import ClusterNeyman

@@ -20,7 +20,7 @@ from fedcohort.cli import app
 from fedcohort.core import store
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
-from fedcohort.maths.scores import f1_by_class, macro_f1, worst_share
+from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 from fedcohort.report.show.sheets import sheets as all_sheets
 
 RNG = np.random.default_rng(0)

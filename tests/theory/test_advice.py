@@ -28,7 +28,7 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows
 from fedcohort.harness.trial import Trial
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct
 from fedcohort.schemes import schemes
 from fedcohort.selector import Selector
 from fedcohort.theory import advise, drawn_weights, moments

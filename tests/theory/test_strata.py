@@ -10,8 +10,8 @@ from fedcohort import Federation
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.shares import Shares
 from fedcohort.designs import Rows, Simple, Stratified
-from fedcohort.maths.inclusion import sequential_inclusion
-from fedcohort.maths.strata import kmeans
+from fedcohort.maths._groups import kmeans
+from fedcohort.maths._inclusion import sequential_inclusion
 from fedcohort.theory.strata import (
     gain_of_strata,
     hansen_hurwitz_variance,

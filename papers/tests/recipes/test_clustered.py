@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.maths.fill_rows import exact_masses, pour
+from fedcohort.maths._groups import exact_masses, pour
 from fedcohort_papers.recipes import NOT, REPRODUCED, Judged, Results, recipe
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector
-from fedcohort.maths.hellinger import rms
+from fedcohort.maths._distances import rms
 from fedcohort.schemes import as_scheme
 from fedcohort.schemes.best_loss import BestLoss
 from fedcohort.testing import check_scheme

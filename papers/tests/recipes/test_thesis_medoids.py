@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.maths.clustering import kmedoids
+from fedcohort.maths._clusters import kmedoids
 from fedcohort_papers.recipes.thesis._medoids import STARTS, metrics, searched
 
 LINE = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 30.0])

@@ -94,9 +94,9 @@ def _imports(question: Question | None, stateful: bool) -> str:
             "from fedcohort.core.types import Ints",
         ]
     if question is not None or stateful:
-        lines.append("from fedcohort.maths.choice import top")
+        lines.append("from fedcohort.maths import top")
     if not stateful:
-        lines.append("from fedcohort.maths.draws import distinct")
+        lines.append("from fedcohort.maths import distinct")
     return ("import numpy as np\n\n" if stateful else "") + "\n".join(lines)
 
 

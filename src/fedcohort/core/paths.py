@@ -1,6 +1,6 @@
 """Every outcome of a random function, with its exact probability.
 
-Whatever draws through `fedcohort.maths.draws` can be run along *all* paths instead of one:
+Whatever draws through `fedcohort.maths._draws` can be run along *all* paths instead of one:
 a proof by enumeration of the code that really draws, not of a formula about it.
 """
 
@@ -37,7 +37,7 @@ class Path:
 
     def __getattr__(self, name: str) -> Any:
         raise NotEnumerable(
-            f"A draw by `rng.{name}` cannot be enumerated: draw through fedcohort.maths.draws."
+            f"A draw by `rng.{name}` cannot be enumerated: draw through fedcohort.maths._draws."
         )
 
     def choose(self, weights: Sequence[int]) -> int:
@@ -56,7 +56,7 @@ def every_path(
 ) -> Iterator[tuple[Fraction, T]]:
     """Each path of ``function(rng)`` with its probability; they add up to 1.
 
-    >>> from fedcohort.maths.draws import distinct
+    >>> from fedcohort.maths._draws import distinct
     >>> outcomes = {}
     >>> for chance, chosen in every_path(lambda rng: tuple(distinct(rng, 3, 2).tolist())):
     ...     outcomes[chosen] = outcomes.get(chosen, 0) + chance

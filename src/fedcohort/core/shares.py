@@ -47,9 +47,9 @@ class Shares:
         A positive value never becomes a zero share, however small.
 
         The whole is about 3/4 of a power of two, whatever the floats: a draw reads as many bits
-        as the whole has (`fedcohort.maths.draws.below`), so their number must not hang on a
+        as the whole has (`fedcohort.maths._draws.below`), so their number must not hang on a
         rounding error. Then an edge between two clients moves by e/2 of the whole at most if
-        every float changes by a factor in [1 - e, 1 + e] (see `fedcohort.maths.choice`), the end
+        every float changes by a factor in [1 - e, 1 + e] (see `fedcohort.maths._draws`), the end
         of the line by n/2 units; a word of the generator that lies at none of these gives the
         same client or is rejected on both lines. m draws read 4/3 m words on average: their
         cohort changes with probability n m e / 2 at most, and rounding adds n**2 m 2**-51.

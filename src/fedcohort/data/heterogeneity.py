@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from fedcohort.core.errors import BadInput, TooLarge
 from fedcohort.core.types import Array, Floats
-from fedcohort.maths import inequality
+from fedcohort.maths import _statistics as inequality
 
 MOST_CLIENTS = 50_000
 """Pairs of more clients than this would take minutes; a sample of the rows tells the same."""

@@ -16,7 +16,7 @@ from fedcohort.core.design import Design, Distinct, exact_outcomes
 from fedcohort.core.participation import Participation
 from fedcohort.core.shares import EXACT_SCALE, Shares
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.draws import Rng, coins
+from fedcohort.maths._draws import Rng, coins
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.list_sequential import ListSequential, Ways
-from fedcohort.maths.maximum_entropy import weights_for
+from fedcohort.maths._inclusion import weights_for
 
 FINE = 2.0**40
 """The largest weight as an integer; chances are within about 1e-12 of those wanted."""

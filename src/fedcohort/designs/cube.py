@@ -13,9 +13,8 @@ from fedcohort.core.shares import Shares
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.approximated import Approximated, decided
 from fedcohort.designs.pools import NearPools
-from fedcohort.maths.draws import Rng
-from fedcohort.maths.flight import fly, fly_nearby, land_by_dropping, scaled
-from fedcohort.maths.landing import land_by_program
+from fedcohort.maths._cube import fly, fly_nearby, land_by_dropping, land_by_program, scaled
+from fedcohort.maths._draws import Rng
 
 FLAT = 1e-9
 """A direction in which features spread less than this, relative to the widest, is none."""
@@ -25,7 +24,7 @@ FLAT = 1e-9
 class Cube(Approximated):
     """Of every column the weighted sum over a cohort is about what it is over all clients.
 
-    The cube method (Deville and Tillé, 2004), see `fedcohort.maths.flight`: chances and the number
+    The cube method (Deville and Tillé, 2004), see `fedcohort.maths._cube`: chances and the number
     of clients are exact, the sums of the columns are kept until too few clients are undecided.
     Then columns are given up one by one, the last first, or a linear program finds the best end.
 

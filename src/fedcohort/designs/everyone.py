@@ -13,7 +13,7 @@ from fedcohort.core.design import Design, Distinct, exact_outcomes
 from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares
 from fedcohort.core.types import Floats
-from fedcohort.maths.draws import Rng
+from fedcohort.maths._draws import Rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,8 +17,8 @@ from fedcohort.core.participation import Participation
 from fedcohort.core.paths import every_path
 from fedcohort.core.shares import Shares, capped, exact_sum
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.counts import largest_of_others
-from fedcohort.maths.draws import Rng
+from fedcohort.maths._draws import Rng
+from fedcohort.maths._inclusion import largest_of_others
 
 EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""

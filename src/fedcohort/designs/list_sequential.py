@@ -16,8 +16,8 @@ from fedcohort.core.shares import Shares
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs.approximated import decided
 from fedcohort.designs.fixed_size import FixedSize, proportional_chances
-from fedcohort.maths.counts import largest_of_others
-from fedcohort.maths.draws import Rng, Tickets
+from fedcohort.maths._draws import Rng, Tickets
+from fedcohort.maths._inclusion import largest_of_others
 
 CELLS = 3_000_000
 """With more numbers in its table of ways a law is refused."""

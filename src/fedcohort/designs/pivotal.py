@@ -13,7 +13,7 @@ from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.approximated import Approximated, decided
 from fedcohort.designs.fixed_size import FixedSize
 from fedcohort.designs.pools import NearPools
-from fedcohort.maths.draws import Rng, Tickets
+from fedcohort.maths._draws import Rng, Tickets
 
 NEIGHBOURS = 16
 """So many neighbours of each client are found at once; further ones where they are needed."""

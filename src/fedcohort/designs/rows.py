@@ -26,8 +26,8 @@ from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.pools import RowPools
-from fedcohort.maths.counts import count_tails, largest_of_others
-from fedcohort.maths.draws import Rng, pick
+from fedcohort.maths._draws import Rng, pick
+from fedcohort.maths._inclusion import count_tails, largest_of_others
 
 PAIR_LIMIT = 10_000_000
 """Above this many pairs the variance of the number of distinct clients is not computed."""

@@ -16,8 +16,8 @@ from fedcohort.core.design import Design, Distinct, exact_outcomes
 from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.counts import largest_of_others
-from fedcohort.maths.draws import Rng, distinct
+from fedcohort.maths._draws import Rng, distinct
+from fedcohort.maths._inclusion import largest_of_others
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,7 +23,7 @@ from fedcohort.core.participation import Participation
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs.pools import StratumPools
 from fedcohort.designs.rows import Rows
-from fedcohort.maths.draws import Rng
+from fedcohort.maths._draws import Rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.types import Floats, Ints
 from fedcohort.designs.fixed_size import FixedSize
 from fedcohort.designs.pools import NearPools
-from fedcohort.maths.draws import Rng, pick
+from fedcohort.maths._draws import Rng, pick
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,8 +14,8 @@ from fedcohort.core.errors import NotOffered
 from fedcohort.core.federation import Federation
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
-from fedcohort.maths.draws import below
-from fedcohort.maths.noise import noisy_counts
+from fedcohort.maths._draws import below
+from fedcohort.maths._noise import noisy_counts
 
 CLASSES = 3
 DIMENSION = 6

@@ -1,7 +1,7 @@
 """Which samples a client trains on, step by step.
 
 The only place where local training is random. Orders are drawn from raw 64-bit words, as
-in `fedcohort.maths.draws`: the same under every version of numpy.
+in `fedcohort.maths._draws`: the same under every version of numpy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.memory import free_bytes
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning.work import LocalWork
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct
 
 _SORTED = 64  # times a batch: of more samples, a few are drawn rather than all put in order
 _FEW = 10_000_000

@@ -21,7 +21,7 @@ from fedcohort.learning.checks import (
     targets,
 )
 from fedcohort.learning.validation import hold_out
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct
 
 Rows: TypeAlias = slice | Ints
 """Positions of samples in the order of the clients."""

@@ -20,7 +20,7 @@ from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.trainers import TRAINERS
 from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_parts
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct
 
 _MERGE = 512  # samples: clients with fewer are evaluated together
 

@@ -11,7 +11,7 @@ from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import is_real
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Ints
-from fedcohort.maths.draws import Rng, below, permutation
+from fedcohort.maths._draws import Rng, below, permutation
 
 
 def hold_out(

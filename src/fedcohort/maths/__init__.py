@@ -1,1 +1,24 @@
-"""Array in, array out: the mathematics of the schemes, without any type of ours."""
+"""The mathematics of the schemes: arrays in, arrays out; nothing of federated learning.
+
+What a scheme needs to draw clients is here: every draw is exact and can be enumerated.
+"""
+
+from fedcohort.maths._compression import group_coordinates
+from fedcohort.maths._draws import (
+    below,
+    distinct,
+    permutation,
+    pick,
+    top,
+    weighted_without_replacement,
+)
+
+__all__ = [
+    "below",
+    "distinct",
+    "group_coordinates",
+    "permutation",
+    "pick",
+    "top",
+    "weighted_without_replacement",
+]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcohort.core.types import Floats
-from fedcohort.maths.counts import UNLIKELY
+from fedcohort.maths._inclusion import UNLIKELY
 from fedcohort.maths.hockey_stick import (
     amplified,
     drawn,

@@ -1,6 +1,6 @@
 """Private counts: what a client does to a histogram before it leaves.
 
-Discrete Laplace noise on every count (`fedcohort.maths.noise`), drawn from the operating
+Discrete Laplace noise on every count (`fedcohort.maths._noise`), drawn from the operating
 system: there is no seed, and nobody can draw the same noise again. The protected unit is one
 sample. A second answer about the same data spends epsilon a second time, so a server asks once
 and a client keeps what it sent.
@@ -18,7 +18,7 @@ import numpy as np
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Ints
-from fedcohort.maths.noise import REPLACE_ONE, noisy_counts
+from fedcohort.maths._noise import REPLACE_ONE, noisy_counts
 from fedcohort.privacy.folder import Lost, PrivateFolder
 from fedcohort.privacy.memo import counts_key
 from fedcohort.privacy.policy import ClientPolicy

@@ -30,7 +30,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.types import Array, Ints
-from fedcohort.maths.noise import Source, variance
+from fedcohort.maths._noise import Source, variance
 from fedcohort.privacy.estimator import TotalEstimate, WhenImprecise, refuse_imprecise
 from fedcohort.privacy.response import (
     LARGEST_EPSILON,

@@ -14,7 +14,7 @@ A subclass that has another ``signal`` is asked for that. A client of which noth
 at the mean of the others. Rows decide who meets whom in a cohort, never how often anybody is in it,
 so a wrong row costs variance and no bias.
 
-Labels may carry noise that hides one sample (``epsilon``, on the client, `fedcohort.maths.noise`)
+Labels may carry noise that hides one sample (``epsilon``, on the client, `fedcohort.maths._draws`)
 and be summed over a few groups of ``classes`` before that, so that less noise is added in all.
 """
 
@@ -50,9 +50,9 @@ from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.latest import FAR, check_rows, fits
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.maths.draws import below
-from fedcohort.maths.noise import REPLACE_ONE, clipped
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths._distances import sketch
+from fedcohort.maths._draws import below
+from fedcohort.maths._noise import REPLACE_ONE, clipped
 from fedcohort.schemes._groups import PRIVATE_LABEL_HISTOGRAM
 
 SEEDS = 2**62

@@ -27,9 +27,9 @@ from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
 from fedcohort.core.federation import Federation
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.maths.clustering import METHODS, Clustering
-from fedcohort.maths.hellinger import hellinger, hellinger_by_class
-from fedcohort.maths.noise import REPLACE_ONE, clipped
+from fedcohort.maths._clusters import METHODS, Clustering
+from fedcohort.maths._distances import hellinger, hellinger_by_class
+from fedcohort.maths._noise import REPLACE_ONE, clipped
 
 MOST_CLIENTS = 5_000
 """Above this many clients their distances are not computed."""
@@ -94,7 +94,7 @@ class Groups:
     settings: str  # what the search over settings chose, as JSON
     silhouette: float | None
     clustered_share: float  # share of the clients that are not alone for want of neighbours
-    caveat: str  # "" or why to look twice; see `fedcohort.maths.clustering`
+    caveat: str  # "" or why to look twice; see `fedcohort.maths._clusters`
     ordering: Annotated[Ints, Shaped("n", low=0, below="n", optional=True)]  # of OPTICS
     reachability: Annotated[Floats, Shaped("n", low=0, optional=True)]  # of OPTICS
 

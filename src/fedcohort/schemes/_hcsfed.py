@@ -40,18 +40,21 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.designs import Rows, Simple, Stratified
-from fedcohort.maths.allocation import (
+from fedcohort.maths._compression import Compression, compress, compressed_length
+from fedcohort.maths._draws import below, permutation
+from fedcohort.maths._groups import (
     Reading,
     dispersion,
+    join_copies,
+    kmeans,
+    merge_strata,
     neyman_allocation,
     paper_allocation,
     proportional_allocation,
+    stratum_variances,
     unknown_draws,
 )
-from fedcohort.maths.compression import Compression, compress, compressed_length
-from fedcohort.maths.draws import below, permutation
-from fedcohort.maths.lengths import capped, chances_by_length, guessed_lengths, relative
-from fedcohort.maths.strata import join_copies, kmeans, merge_strata, stratum_variances
+from fedcohort.maths._inclusion import capped, chances_by_length, guessed_lengths, relative
 
 COLD_STEPS, WARM_STEPS = 30, 10
 """Steps of k-means from new centres, and from those of the last round."""

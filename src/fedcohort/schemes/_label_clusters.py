@@ -67,7 +67,8 @@ from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.losses import comparable
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.maths.candidates import (
+from fedcohort.maths._draws import distinct, top
+from fedcohort.maths._groups import (
     Take,
     by_rank,
     by_weight,
@@ -77,8 +78,6 @@ from fedcohort.maths.candidates import (
     group_means,
     without,
 )
-from fedcohort.maths.choice import top
-from fedcohort.maths.draws import distinct
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 
 GIUNTA = Citation(

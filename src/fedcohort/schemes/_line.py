@@ -11,8 +11,8 @@ from fedcohort.core import Federation
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
-from fedcohort.maths.draws import permutation
-from fedcohort.maths.order import leaf_order
+from fedcohort.maths._cube import leaf_order
+from fedcohort.maths._draws import permutation
 from fedcohort.schemes._features import Featured, Features, WordOrQuantity
 from fedcohort.schemes._ties import Ties, by_decreasing
 

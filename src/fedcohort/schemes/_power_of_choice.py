@@ -23,8 +23,7 @@ from fedcohort.core import (
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.losses import LARGEST
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.choice import top, weighted_without_replacement
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct, top, weighted_without_replacement
 
 S = TypeVar("S")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
-from fedcohort.maths.draws import permutation
+from fedcohort.maths._draws import permutation
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,10 @@ from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
 from fedcohort.designs.rows import check_draws
-from fedcohort.maths.draws import below, permutation
-from fedcohort.maths.fill_rows import exact_masses, pour, split_large
-from fedcohort.maths.similarity import Metric, Zero, between, replace_rows
-from fedcohort.maths.sketch import sketch
-from fedcohort.maths.tree import (
+from fedcohort.maths._distances import Metric, Zero, between, replace_rows, sketch
+from fedcohort.maths._draws import below, permutation
+from fedcohort.maths._groups import exact_masses, pour, split_large
+from fedcohort.maths._tree import (
     cut,
     is_tree,
     linkage_of,

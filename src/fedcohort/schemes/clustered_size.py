@@ -11,8 +11,8 @@ from fedcohort.core import Citation, Claim, Federation, Flag, OneOf, RoundContex
 from fedcohort.core.depending import depending
 from fedcohort.core.errors import BadParameter
 from fedcohort.designs import Rows
-from fedcohort.maths.draws import below
-from fedcohort.maths.fill_rows import evened
+from fedcohort.maths._draws import below
+from fedcohort.maths._groups import evened
 from fedcohort.schemes._ties import Ties, by_decreasing
 
 

@@ -20,7 +20,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.depending import depending
 from fedcohort.designs import Simple
-from fedcohort.maths.draws import distinct
+from fedcohort.maths._draws import distinct
 
 
 @dataclass(frozen=True)

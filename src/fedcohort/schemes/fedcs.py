@@ -24,7 +24,7 @@ from fedcohort.core import (
 )
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.draws import distinct, permutation
+from fedcohort.maths._draws import distinct, permutation
 from fedcohort.schemes._latency import assumed
 
 

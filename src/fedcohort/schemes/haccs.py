@@ -30,8 +30,8 @@ from fedcohort.core.depending import depending
 from fedcohort.core.losses import KEPT, sound
 from fedcohort.core.scheme import checked_latency
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.maths.candidates import by_weight, group_means
-from fedcohort.maths.choice import as_integers, top
+from fedcohort.maths._draws import as_integers, top
+from fedcohort.maths._groups import by_weight, group_means
 from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
 from fedcohort.schemes._latency import assumed
 

@@ -29,7 +29,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.losses import KEPT, LARGEST
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.candidates import by_weight
+from fedcohort.maths._groups import by_weight
 from fedcohort.schemes._latency import assumed
 
 CERTAIN = 0.1

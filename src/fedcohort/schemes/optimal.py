@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.core import Citation, Claim, Federation, cohort_size
 from fedcohort.core.types import Floats
 from fedcohort.designs import Bernoulli
-from fedcohort.maths.inclusion import minimal_variance_inclusion
+from fedcohort.maths._inclusion import minimal_variance_inclusion
 from fedcohort.schemes._lengths import ByLength
 
 

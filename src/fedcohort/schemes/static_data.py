@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedcohort.core import Citation, Federation
 from fedcohort.core.types import Array
-from fedcohort.maths.candidates import group_mean_weights
+from fedcohort.maths._groups import group_mean_weights
 from fedcohort.schemes._groups import Groups
 from fedcohort.schemes._label_clusters import GIUNTA, Static
 

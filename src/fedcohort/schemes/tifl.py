@@ -27,8 +27,8 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.losses import KEPT, sound
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.candidates import by_weight, group_means
-from fedcohort.maths.draws import distinct, permutation
+from fedcohort.maths._draws import distinct, permutation
+from fedcohort.maths._groups import by_weight, group_means
 from fedcohort.schemes._latency import assumed
 
 MOST_CREDITS = 10**9

@@ -19,7 +19,7 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning.model import cut
 from fedcohort.learning.task import Task
 from fedcohort.learning.work import LocalWork
-from fedcohort.maths.noise import noisy_counts
+from fedcohort.maths._noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy.size_sum import SizeShare
 from fedcohort.simulation.local_stage import LocalStage

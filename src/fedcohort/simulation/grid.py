@@ -13,7 +13,7 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName, shown
 from fedcohort.core.parameters import constraints, is_real, is_whole
 from fedcohort.core.spec import value as plain_value
 from fedcohort.core.streams import stream
-from fedcohort.maths.draws import permutation
+from fedcohort.maths._draws import permutation
 from fedcohort.simulation.arms import KINDS, Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.own_work import SETTINGS, OwnWork

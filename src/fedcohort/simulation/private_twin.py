@@ -18,7 +18,7 @@ import numpy as np
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Bools, Ints
-from fedcohort.maths.draws import WORD, Rng, below
+from fedcohort.maths._draws import WORD, Rng, below
 from fedcohort.privacy.response import SizeReport, whole_size
 from fedcohort.privacy.size_sum import SizeShare
 

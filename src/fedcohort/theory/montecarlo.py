@@ -15,7 +15,7 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.parameters import Whole, within_ranges
 from fedcohort.core.types import Bools, Floats, Ints
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
-from fedcohort.maths.draws import coins, pick
+from fedcohort.maths._draws import coins, pick
 from fedcohort.theory.ranges import COUNT
 
 WEIGHT_LIMIT = 200_000_000

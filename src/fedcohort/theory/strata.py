@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from fedcohort.core.errors import BadInput, BadParameter, shown
 from fedcohort.core.parameters import is_whole
 from fedcohort.core.types import Array, Ints
-from fedcohort.maths.allocation import neyman_allocation, proportional_allocation
+from fedcohort.maths._groups import neyman_allocation, proportional_allocation
 from fedcohort.theory.ranges import LARGEST, LARGEST_NUMBER
 
 Number = Any

@@ -16,7 +16,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.spec import split, value
 from fedcohort.core.types import Floats
-from fedcohort.maths.curves import rolling
+from fedcohort.maths._statistics import rolling
 from fedcohort.trace import Trace
 
 Measure: TypeAlias = str | Callable[[Trace], float]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.files import file_name
-from fedcohort.maths.curves import window
+from fedcohort.maths._statistics import window
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import (
     Drawing,

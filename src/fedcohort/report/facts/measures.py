@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedcohort.core.errors import UnknownName
 from fedcohort.core.types import Floats
-from fedcohort.maths.curves import rolling, window
+from fedcohort.maths._statistics import rolling, window
 from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.trace import curve_names
 

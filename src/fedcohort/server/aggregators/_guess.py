@@ -22,7 +22,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.latest import LatestRows, fits
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths._distances import sketch
 
 NUMBERS = 64
 """What is kept of an update in a sketch."""

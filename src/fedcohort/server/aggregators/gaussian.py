@@ -18,7 +18,7 @@ from fedcohort.core.parameters import Maybe, Real, Whole
 from fedcohort.core.scheme import Claim
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.maths.lengths import lengths, shortening
+from fedcohort.maths._inclusion import lengths, shortening
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 from fedcohort.server.dropouts.none import AsDrawn
 

@@ -11,8 +11,7 @@ import numpy as np
 from fedcohort.core.cohort import Cohort, Reserve, ascending
 from fedcohort.core.design import Design, Pool, Pools
 from fedcohort.core.types import Bools, Floats, Ints
-from fedcohort.maths.choice import as_integers
-from fedcohort.maths.draws import below, permutation, steadily_below
+from fedcohort.maths._draws import as_integers, below, permutation, steadily_below
 from fedcohort.server.dropouts._attendance import Attendance
 from fedcohort.server.dropouts.base import DropOutRule, Turnout
 

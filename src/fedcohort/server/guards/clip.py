@@ -12,7 +12,7 @@ from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Floats
-from fedcohort.maths.lengths import shortening
+from fedcohort.maths._inclusion import shortening
 from fedcohort.server.guards.base import Guard, Outcome
 
 WINDOW = 5

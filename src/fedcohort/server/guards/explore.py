@@ -12,7 +12,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import Real
 from fedcohort.core.scheme import Claim
 from fedcohort.core.types import Bools, Ints
-from fedcohort.maths.draws import coins, distinct
+from fedcohort.maths._draws import coins, distinct
 from fedcohort.server.guards.base import Guard
 
 WHOLE = 2**32

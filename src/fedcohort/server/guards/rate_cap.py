@@ -57,7 +57,7 @@ from fedcohort.core.parameters import Flag, Real
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.core.shaped import Shaped
 from fedcohort.core.types import Bools, Floats, Ints
-from fedcohort.maths.draws import permutation
+from fedcohort.maths._draws import permutation
 from fedcohort.server.guards.base import Guard, Outcome, wanted
 
 NOTHING = 1e-9

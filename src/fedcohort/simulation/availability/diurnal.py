@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.core.parameters import Real, Whole
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
-from fedcohort.maths.draws import below
+from fedcohort.maths._draws import below
 from fedcohort.simulation.availability.base import InTime
 
 DAY, HOUR = 86_400.0, 3600.0

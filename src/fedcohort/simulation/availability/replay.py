@@ -16,7 +16,7 @@ from fedcohort.core.files import check_lines
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
-from fedcohort.maths.draws import below, permutation
+from fedcohort.maths._draws import below, permutation
 from fedcohort.simulation.availability._intervals import Intervals
 from fedcohort.simulation.availability.base import InTime
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.core.errors import BadParameter
 from fedcohort.core.parameters import Numbers
-from fedcohort.maths.draws import permutation
+from fedcohort.maths._draws import permutation
 from fedcohort.simulation.devices.base import Speeds, Typical
 
 

@@ -15,7 +15,7 @@ from fedcohort.core.parameters import Real, is_real
 from fedcohort.core.types import Floats
 from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Request, Source, first
-from fedcohort.maths.draws import below
+from fedcohort.maths._draws import below
 from fedcohort.simulation.devices.base import Speeds, Typical
 
 FILE = "benchmark2score.json"

@@ -8,8 +8,8 @@ import numpy as np
 
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
-from fedcohort.maths.compression import Compression, compress
-from fedcohort.maths.silhouette import silhouette
+from fedcohort.maths._clusters import silhouette
+from fedcohort.maths._compression import Compression, compress
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes.hcsfed import PAPER

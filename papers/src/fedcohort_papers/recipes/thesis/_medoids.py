@@ -1,6 +1,6 @@
 """The thesis' search for K-Medoids (Section 3.2): numbers of clusters, two metrics, four starts.
 
-`fedcohort.maths.clustering.kmedoids`, which the schemes use, has one metric and one start: the
+`fedcohort.maths._clusters.kmedoids`, which the schemes use, has one metric and one start: the
 distances themselves, and BUILD. Here are the others, so that Table 4.1 can say what they add.
 """
 
@@ -13,9 +13,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from fedcohort.core.types import Floats, Ints
-from fedcohort.maths.clustering import MOST_MEDOIDS
-from fedcohort.maths.medoids import build, fasterpam
-from fedcohort.maths.silhouette import silhouette
+from fedcohort.maths._clusters import MOST_MEDOIDS, build, fasterpam, silhouette
 
 Start: TypeAlias = Callable[[Floats, int, np.random.Generator], Ints]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.types import Array, Floats
-from fedcohort.maths.hellinger import hellinger, rms
+from fedcohort.maths._distances import hellinger, rms
 from fedcohort.schemes._groups import Grouping
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.streams import stream
-from fedcohort.maths.hellinger import rms
+from fedcohort.maths._distances import rms
 from fedcohort.schemes._groups import Grouping, distances
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (

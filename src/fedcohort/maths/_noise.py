@@ -26,7 +26,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedcohort.maths.draws import WORD, Ints
+from fedcohort.maths._draws import WORD, Ints
 
 REPLACE_ONE = 2
 """How far one replaced sample moves a histogram in L1."""
@@ -151,7 +151,7 @@ def _bernoulli(source: Source, numerator: int, denominator: int) -> bool:
 class _Words:
     """Single integers out of a generator, whose words are fetched by the hundred.
 
-    `fedcohort.maths.draws.below` has the same law; it is made for many integers at once and
+    `fedcohort.maths._draws.below` has the same law; it is made for many integers at once and
     would spend most of its time on being called.
     """
 

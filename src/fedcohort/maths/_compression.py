@@ -34,8 +34,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedcohort.maths.draws import permutation
-from fedcohort.maths.sketch import sketch
+from fedcohort.maths._distances import sketch
+from fedcohort.maths._draws import permutation
 
 __all__ = [
     "compress",
@@ -51,6 +51,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
 Method = Literal["quantiles", "kmeans"]
 Compression = Literal["groups", "centres", "projection"]
 
