@@ -173,7 +173,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("core/federation.py", "from fedcohort.designs import Rows"),
         ("core/federation.py", "from fedcohort.maths._draws import below"),
         ("maths/_draws.py", "from fedcohort.core.errors import BadInput"),
-        ("designs/rows.py", "from fedcohort.schemes import scheme"),
+        ("designs/_rows.py", "from fedcohort.schemes import scheme"),
         ("schemes/md.py", "from fedcohort.schemes.uniform import Uniform"),
         ("schemes/md.py", "from fedcohort.schemes import uniform"),
         ("schemes/_groups.py", "from fedcohort.schemes.uniform import Uniform"),

@@ -49,8 +49,8 @@ from fedcohort.designs import (
     Stratified,
     Systematic,
 )
-from fedcohort.designs import pivotal as pivotal_design
-from fedcohort.designs.list_sequential import ListSequential
+from fedcohort.designs import _balanced as pivotal_design
+from fedcohort.designs._sequential import ListSequential
 from fedcohort.maths._draws import below, coins, distinct, pick
 from fedcohort.schemes.binomial import Binomial
 from fedcohort.schemes.clustered_size import ClusteredSize

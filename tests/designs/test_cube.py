@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Cube, Rows
-from fedcohort.designs.cube import components
+from fedcohort.designs._balanced import components
 from fedcohort.maths import _cube as flight
 from fedcohort.maths._cube import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
 from fedcohort.maths._draws import coins_each

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
-from fedcohort.designs import ConditionalPoisson, Sampford, list_sequential
-from fedcohort.designs.list_sequential import ListSequential, Ways
+from fedcohort.designs import ConditionalPoisson, Sampford
+from fedcohort.designs import _sequential as list_sequential
+from fedcohort.designs._sequential import ListSequential, Ways
 from fedcohort.maths._inclusion import inclusion_of, weights_for
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments

@@ -11,7 +11,7 @@ from fedcohort.core.design import Pools
 from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
 from fedcohort.designs import Cube, FixedSize, LocalPivotal, Pivotal, Systematic
-from fedcohort.designs.pools import NEAREST, WHOLE, NearPools
+from fedcohort.designs._pools import NEAREST, WHOLE, NearPools
 from fedcohort.server import Attendance, Redraw
 from helpers.settling import complete
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.paths import every_path
 from fedcohort.core.streams import stream
-from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic, pivotal
-from fedcohort.designs.pivotal import duel
+from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
+from fedcohort.designs import _balanced as pivotal
+from fedcohort.designs._balanced import duel
 from fedcohort.maths._draws import Tickets
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments

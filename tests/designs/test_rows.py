@@ -208,7 +208,7 @@ def test_large_matrices_and_pairs_are_refused() -> None:
 def test_too_many_outcomes_are_refused_before_they_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fedcohort.designs.rows.OUTCOME_LIMIT", 1_000)
+    monkeypatch.setattr("fedcohort.designs._rows.OUTCOME_LIMIT", 1_000)
     with pytest.raises(TooLarge, match="outcomes"):
         Rows.alike(Shares.of(np.arange(1, 200)), 50).enumerate()
 

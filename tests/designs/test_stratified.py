@@ -58,9 +58,9 @@ def test_as_many_outcomes_as_are_allowed_are_listed(monkeypatch: pytest.MonkeyPa
     strata = (np.arange(3), np.arange(3, 5))  # 3 times 2 outcomes
     parts = tuple(Simple(Shares.of(np.ones(len(s), np.int64)), 1) for s in strata)
     design = Stratified(5, strata, parts, (Fraction(3, 5), Fraction(2, 5)))
-    monkeypatch.setattr("fedcohort.designs.stratified.OUTCOME_LIMIT", 6)
+    monkeypatch.setattr("fedcohort.designs._stratified.OUTCOME_LIMIT", 6)
     assert [chance for chance, _ in design.enumerate()] == [Fraction(1, 6)] * 6
-    monkeypatch.setattr("fedcohort.designs.stratified.OUTCOME_LIMIT", 5)
+    monkeypatch.setattr("fedcohort.designs._stratified.OUTCOME_LIMIT", 5)
     with pytest.raises(TooLarge):
         list(design.enumerate())
 

@@ -21,7 +21,7 @@ from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.core.shares import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows, Simple, Stratified
-from fedcohort.designs.pools import StratumPools
+from fedcohort.designs._pools import StratumPools
 from fedcohort.server import (
     AsDrawn,
     Attendance,

@@ -1,17 +1,12 @@
-"""How a cohort is drawn, with its exact moments; one design per file."""
+"""Probability laws of cohorts, with exact moments."""
 
 from fedcohort.core.design import Design, Distinct
-from fedcohort.designs.bernoulli import Bernoulli
-from fedcohort.designs.conditional_poisson import ConditionalPoisson
-from fedcohort.designs.cube import Cube
-from fedcohort.designs.everyone import Everyone
-from fedcohort.designs.fixed_size import FixedSize
-from fedcohort.designs.pivotal import LocalPivotal, Pivotal
-from fedcohort.designs.rows import Rows
-from fedcohort.designs.sampford import Sampford
-from fedcohort.designs.simple import Simple
-from fedcohort.designs.stratified import Stratified
-from fedcohort.designs.systematic import Systematic
+from fedcohort.designs._balanced import Cube, LocalPivotal, Pivotal
+from fedcohort.designs._fixed_size import FixedSize
+from fedcohort.designs._independent import Bernoulli, Everyone, Simple
+from fedcohort.designs._rows import Rows
+from fedcohort.designs._sequential import ConditionalPoisson, Sampford, Systematic
+from fedcohort.designs._stratified import Stratified
 
 __all__ = [
     "Bernoulli",

@@ -29,7 +29,7 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Rows
-from fedcohort.designs.rows import check_draws
+from fedcohort.designs._rows import check_draws
 from fedcohort.maths._distances import Metric, Zero, between, replace_rows, sketch
 from fedcohort.maths._draws import below, permutation
 from fedcohort.maths._groups import exact_masses, pour, split_large

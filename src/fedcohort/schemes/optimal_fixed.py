@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.core import Citation, Claim, Federation, OneOf, Shares, cohort_size
 from fedcohort.core.types import Floats
 from fedcohort.designs import ConditionalPoisson, Sampford
-from fedcohort.designs.list_sequential import ListSequential
+from fedcohort.designs._sequential import ListSequential
 from fedcohort.schemes._lengths import ByLength
 
 LAWS: dict[str, type[ListSequential]] = {

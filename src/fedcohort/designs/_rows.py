@@ -25,7 +25,7 @@ from fedcohort.core.errors import TooLarge, shown
 from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares, exact_multiple
 from fedcohort.core.types import Floats, Ints
-from fedcohort.designs.pools import RowPools
+from fedcohort.designs._pools import RowPools
 from fedcohort.maths._draws import Rng, pick
 from fedcohort.maths._inclusion import count_tails, largest_of_others
 

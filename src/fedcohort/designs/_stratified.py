@@ -21,8 +21,8 @@ from fedcohort.core.design import (
 )
 from fedcohort.core.participation import Participation
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs.pools import StratumPools
-from fedcohort.designs.rows import Rows
+from fedcohort.designs._pools import StratumPools
+from fedcohort.designs._rows import Rows
 from fedcohort.maths._draws import Rng
 
 

@@ -1,11 +1,14 @@
-"""Laws of k clients that are drawn by going through the list of all clients once."""
+"""Conditional Poisson, Sampford and systematic designs, drawn in one pass over all clients."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from math import lcm
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,10 +17,10 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.participation import Participation
 from fedcohort.core.shares import Shares
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs.approximated import decided
-from fedcohort.designs.fixed_size import FixedSize, proportional_chances
-from fedcohort.maths._draws import Rng, Tickets
-from fedcohort.maths._inclusion import largest_of_others
+from fedcohort.designs._fixed_size import FixedSize, decided, proportional_chances
+from fedcohort.designs._pools import NearPools
+from fedcohort.maths._draws import Rng, Tickets, pick
+from fedcohort.maths._inclusion import largest_of_others, weights_for
 
 CELLS = 3_000_000
 """With more numbers in its table of ways a law is refused."""
@@ -217,3 +220,162 @@ class ListSequential(FixedSize):
         chance, how = self.inclusion(), "a cohort of fixed size, without replacement"
         others = largest_of_others(self.value, chance)
         return Participation.once(chance, self.value, others, how)
+
+
+# Conditional Poisson sampling: independent clients, given that exactly k come.
+
+
+FINE = 2.0**40
+"""The largest weight as an integer; chances are within about 1e-12 of those wanted."""
+
+
+def whole_numbers(weights: Floats) -> tuple[int, ...]:
+    """Weights in proportion as positive integers.
+
+    >>> whole_numbers(np.array([1.0, 0.5])) == (2**40, 2**39)
+    True
+    """
+    scaled = np.rint(weights * (FINE / weights.max())) if len(weights) else weights
+    return tuple(max(1, int(weight)) for weight in scaled)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalPoisson(ListSequential):
+    """P(S) ~ prod_{i in S} w_i: of all laws with its chances the one of most entropy.
+
+    Hájek (1964); the weights are found as Chen, Dempster and Liu (1994). They are irrational in
+    general: as integers they give chances that differ from m p_i by about 1e-12, which the
+    weights p_i / pi_i know exactly. So the aggregate is unbiased to the last digit, and weights
+    that should sum to 1 do so up to 1e-12.
+
+    >>> from fedcohort.core import Shares
+    >>> design = ConditionalPoisson.proportional(Shares.of(np.array([3, 3, 4])), 2)
+    >>> design.inclusion().round(6), design.second_moments
+    (array([0.6, 0.6, 0.8]), 'exact')
+    """
+
+    swaps: ClassVar[bool] = True
+
+    @classmethod
+    def ways_for(cls, parts: Ints, whole: int, k: int) -> Ways:
+        chances = np.asarray(parts / whole, dtype=np.float64)
+        return Ways(k, whole_numbers(weights_for(chances, k)))
+
+
+# Sampford's sampling: fixed size, the chances wanted, joint chances by formula.
+
+
+BITS = 60_000
+"""A law whose numbers of ways would be longer is rounded."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sampford(ListSequential):
+    """P(S) ~ prod_{i in S} pi_i / (1 - pi_i) times sum_{i in S} (1 - pi_i).
+
+    Sampford (1967): one client by pi, the others by pi / (1 - pi), until all are distinct. The
+    chances are exactly pi. Drawn without a single rejection: one of the clients of a cohort is
+    the first, the *mark* of `Ways`. Where the integers would become too long (many clients with
+    very unequal sizes) odds are rounded, which moves chances by about 1e-12 and leaves the
+    aggregate exactly unbiased.
+
+    >>> from fedcohort.core import Shares
+    >>> design = Sampford.proportional(Shares.of(np.array([3, 3, 4])), 2)
+    >>> [str(10 * part / design.whole) for part in design.parts]
+    ['6.0', '6.0', '8.0']
+    """
+
+    swaps: ClassVar[bool] = True
+
+    @classmethod
+    def ways_for(cls, parts: Ints, whole: int, k: int) -> Ways:
+        rest = [whole - int(part) for part in parts]
+        common = 1
+        for each in rest:
+            common = lcm(common, each)
+            if k * common.bit_length() > BITS:
+                chances = np.asarray(parts / whole, dtype=np.float64)
+                marks = tuple(max(1, round((1.0 - chance) * FINE)) for chance in chances.tolist())
+                return Ways(k, whole_numbers(chances / (1.0 - chances)), marks)
+        takes = tuple(int(part) * (common // each) for part, each in zip(parts, rest, strict=True))
+        return Ways(k, takes, tuple(rest))
+
+
+# Systematic sampling: every so many steps along a line of clients.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Systematic(FixedSize):
+    """One random start, then the clients at equal steps along a line (Madow, 1949).
+
+    Client i covers a length pi_i of the line, in the given order; with u uniform in [0, 1) the
+    clients at u, u + 1, ..., u + k - 1 are taken. There are at most n different cohorts, so law
+    and covariance are exact. Clients that are near on the line rarely meet in a cohort, which
+    is why the order should put alike clients next to each other.
+
+    *An aggregate may vary more than under MD sampling*: of four clients of equal size with the
+    values +1, -1, +1, -1 in this order two are either both +1 or both -1, variance 1, where two
+    draws of MD have 1/2.
+
+    Parameters
+    ----------
+    order
+        (n,) the clients as they stand on the line.
+
+    >>> from fedcohort.core import Shares
+    >>> design = Systematic.proportional(Shares.of(np.array([5, 4, 3, 2, 1])), 3, np.arange(5))
+    >>> sorted(cohort.clients.tolist() for _, cohort in design.enumerate())
+    [[0, 1, 2], [0, 1, 3], [0, 2, 4]]
+    """
+
+    order: Ints
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """(n,) where each client ends on the line."""
+        masses = self.parts[self.order]
+        if self.size * self.whole >= 2**63:
+            masses = masses.astype(object)
+        return np.cumsum(masses)
+
+    @cached_property
+    def _cuts(self) -> Ints:
+        """(s,) the starts at which the cohort changes, the last of them the whole."""
+        inside = np.unique(self._ends % self.whole)
+        return np.append(inside[inside > 0], self.whole)
+
+    def _starts(self) -> Ints:
+        """(s,) the first start of each stretch that gives one cohort."""
+        return np.concatenate([self._cuts[:1] * 0, self._cuts[:-1]])
+
+    def _at(self, points: Ints) -> Ints:
+        """Who covers these points of the line."""
+        return self.order[np.searchsorted(self._ends, points, side="right")]
+
+    def _members(self, start: int) -> Ints:
+        steps = np.arange(self.size).astype(self._ends.dtype)
+        return self._at(steps * self.whole + start)
+
+    def pools(self) -> NearPools:
+        return NearPools.along(self.order, self.inclusion(), self.drawn_with)
+
+    def draw(self, rng: Rng) -> Cohort:
+        stretch = int(pick(rng, self._cuts, self.whole, np.zeros(1, dtype=np.int64))[0])
+        return self.cohort(self._members(self._cuts[stretch - 1] if stretch else 0))
+
+    def outcomes(self) -> Iterator[tuple[Fraction, Ints]]:
+        for start, end in zip(self._starts().tolist(), self._cuts.tolist(), strict=True):
+            yield Fraction(end - start, self.whole), self._members(start)
+
+    def count_covariance_times(self, x: Floats) -> Floats:
+        starts = self._starts()
+        chances = np.asarray((self._cuts - starts) / self.whole, dtype=np.float64)
+        sums = np.zeros((len(starts), *x.shape[1:]))  # of x over each cohort
+        for step in range(self.size):
+            sums += x[self._at(starts + step * self.whole)]
+        off = sums - np.tensordot(chances, sums, axes=1)
+        off *= chances if x.ndim == 1 else chances[:, None]
+        out = np.zeros_like(x, dtype=np.float64)
+        for step in range(self.size):
+            np.add.at(out, self._at(starts + step * self.whole), off)
+        return out
