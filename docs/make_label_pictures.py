@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from fedcohort import LocalWork, scheme, simulate
-from fedcohort.schemes._groups import Grouping, Groups
+from fedcohort.schemes._data_groups import Grouping, Groups
 from fedcohort.simulation import Devices
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes.thesis._federations import SETTINGS

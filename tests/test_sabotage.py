@@ -52,15 +52,10 @@ from fedcohort.designs import (
 from fedcohort.designs import _balanced as pivotal_design
 from fedcohort.designs._sequential import ListSequential
 from fedcohort.maths._draws import below, coins, distinct, pick
-from fedcohort.schemes.binomial import Binomial
-from fedcohort.schemes.clustered_size import ClusteredSize
-from fedcohort.schemes.full import Full
-from fedcohort.schemes.md import MD
+from fedcohort.schemes.balanced import Systematic as SystematicScheme
+from fedcohort.schemes.classical import MD, Binomial, Full, Poisson, Uniform
+from fedcohort.schemes.clustered import ClusteredSize, Target
 from fedcohort.schemes.optimal import Optimal
-from fedcohort.schemes.poisson import Poisson
-from fedcohort.schemes.systematic import Systematic as SystematicScheme
-from fedcohort.schemes.target import Target
-from fedcohort.schemes.uniform import Uniform
 from fedcohort.testing import CHECKS, check_scheme, run_check
 from fedcohort.testing.claims import check_design, same_law
 

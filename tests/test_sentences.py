@@ -22,7 +22,7 @@ from fedcohort.core.errors import (
     brief,
     shown,
 )
-from fedcohort.schemes.clustered_similarity import ClusteredSimilarity
+from fedcohort.schemes.clustered import ClusteredSimilarity
 from fedcohort.server.guards import guards
 from fedcohort.simulation import Quadratic, compare
 from fedcohort.simulation.availability import availability

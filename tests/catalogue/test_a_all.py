@@ -20,7 +20,7 @@ from fedcohort.core.errors import (
     FedcohortWarning,
     UnknownName,
 )
-from fedcohort.schemes.md import MD
+from fedcohort.schemes.classical import MD
 from helpers.catalogue import case, federation, refuses, selector
 
 WITHOUT_REPLACEMENT = ["uniform", "fedavg", "binomial", "optimal"]

@@ -35,7 +35,7 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.partition.dirichlet_per_client import Sizes
 from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
-from fedcohort.schemes._features import WordOrQuantity
+from fedcohort.schemes.balanced import WordOrQuantity
 from fedcohort.server.aggregators import AGGREGATORS, Plain
 from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.simulation import Random

@@ -18,7 +18,7 @@ from fedcohort.core import Claim, Cohort, Design, Distinct, Shares
 from fedcohort.core.design import exact_outcomes
 from fedcohort.core.errors import BadParameter
 from fedcohort.designs import Bernoulli, Rows
-from fedcohort.schemes.clustered_size import ClusteredSize
+from fedcohort.schemes.clustered import ClusteredSize
 from fedcohort.testing.claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.moments import ExactMoments

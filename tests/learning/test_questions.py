@@ -11,7 +11,7 @@ from fedcohort import Ask, Signal, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.streams import stream
 from fedcohort.learning.work import LocalWork
-from fedcohort.schemes._groups import PRIVATE_LABEL_HISTOGRAM
+from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients
 

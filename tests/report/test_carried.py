@@ -22,7 +22,7 @@ from fedcohort.report.draw import curves as figures
 from fedcohort.report.facts import measures
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.show import page, prose
-from fedcohort.schemes.uniform import Uniform
+from fedcohort.schemes.classical import Uniform
 from fedcohort.server.history import LOCK, History
 from fedcohort.simulation import Quadratic
 from helpers.carried import leave

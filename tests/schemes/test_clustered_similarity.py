@@ -14,8 +14,8 @@ from fedcohort.core.streams import stream
 from fedcohort.maths._distances import pairwise
 from fedcohort.maths._groups import exact_masses, split_large
 from fedcohort.maths._tree import cut, rows_apart_of
-from fedcohort.schemes import clustered_similarity
-from fedcohort.schemes.clustered_similarity import ClusteredSimilarity, Similar
+from fedcohort.schemes import clustered as clustered_similarity
+from fedcohort.schemes.clustered import ClusteredSimilarity, Similar
 from fedcohort.theory import enumerated_moments
 
 ANGLES = [0, 5, 90, 95, 180, 178, None, None]  # golden "alg2_pipeline_float"; None: never seen

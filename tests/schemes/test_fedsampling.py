@@ -28,8 +28,7 @@ from fedcohort.core.streams import stream
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import ClientPolicy, SizeReport, estimate_total, standard_error
 from fedcohort.schemes import schemes
-from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling
-from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
+from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling, FedSamplingNaive
 from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients

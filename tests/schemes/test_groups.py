@@ -15,8 +15,8 @@ from fedcohort.learning.work import LocalWork
 from fedcohort.maths._clusters import dbscan
 from fedcohort.maths._distances import hellinger
 from fedcohort.maths._noise import noisy_counts
-from fedcohort.schemes import _groups as module
-from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups, _clusters, distances
+from fedcohort.schemes import _data_groups as module
+from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.simulation import Softmax
 from fedcohort.simulation.clients import SimulatedClients
 

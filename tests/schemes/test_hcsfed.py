@@ -13,11 +13,7 @@ from fedcohort.core import Claim, Cohort, Replies
 from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
 from fedcohort.core.latest import LatestRows
 from fedcohort.maths._groups import neyman_allocation, proportional_allocation
-from fedcohort.schemes._hcsfed import Seen
-from fedcohort.schemes.cluster import Cluster
-from fedcohort.schemes.cluster_neyman import ClusterNeyman
-from fedcohort.schemes.hcsfed import HCSFed
-from fedcohort.schemes.importance import Importance
+from fedcohort.schemes.hcsfed import Cluster, ClusterNeyman, HCSFed, Importance, Seen
 from fedcohort.testing.claims import check_unbiased
 from fedcohort.theory import enumerated_moments
 from fedcohort.theory.strata import (

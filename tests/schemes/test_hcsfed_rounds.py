@@ -14,11 +14,14 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.latest import LatestRows
 from fedcohort.core.streams import stream
 from fedcohort.learning import Quadratic
-from fedcohort.schemes._hcsfed import COMPRESSED_GRADIENT, Seen
-from fedcohort.schemes.cluster import Cluster
-from fedcohort.schemes.cluster_neyman import ClusterNeyman
-from fedcohort.schemes.hcsfed import HCSFed
-from fedcohort.schemes.importance import Importance
+from fedcohort.schemes.hcsfed import (
+    COMPRESSED_GRADIENT,
+    Cluster,
+    ClusterNeyman,
+    HCSFed,
+    Importance,
+    Seen,
+)
 
 FAMILY = ["importance", "cluster", "cluster-neyman", "hcsfed"]
 F = Fraction

@@ -18,7 +18,7 @@ from fedcohort.core import Claim, converse
 from fedcohort.core.errors import BadParameter, FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.ledger import REQUEST_BYTES, Ledger
-from fedcohort.schemes._groups import Groups
+from fedcohort.schemes._data_groups import Groups
 from fedcohort.testing import check_scheme
 from fedcohort.theory import every_path
 

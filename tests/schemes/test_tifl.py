@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort import Cohort, Federation, Replies, RoundContext, Selector, scheme, simulate
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.schemes.tifl import TierHistory
+from fedcohort.schemes.latency import TierHistory
 from fedcohort.theory import every_path
 
 

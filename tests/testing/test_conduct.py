@@ -185,7 +185,7 @@ def test_a_share_of_the_samples_is_declared() -> None:
 def test_a_scheme_typed_at_a_prompt_can_be_checked() -> None:
     typed = (
         "from dataclasses import dataclass\n"
-        "from fedcohort.schemes.uniform import Uniform\n"
+        "from fedcohort.schemes.classical import Uniform\n"
         "@dataclass(frozen=True)\n"
         "class Typed(Uniform):\n"
         "    name = 'typed'\n"

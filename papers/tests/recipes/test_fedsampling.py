@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort import Problem
-from fedcohort.schemes.fedavg import FedAvg
+from fedcohort.schemes.classical import FedAvg
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.tuning import search
 from fedcohort_papers.recipes import Judged, Run, Scale, recipe, recipes

@@ -13,7 +13,7 @@ import pytest
 from fedcohort import Federation, Selector
 from fedcohort.maths._distances import rms
 from fedcohort.schemes import as_scheme
-from fedcohort.schemes.best_loss import BestLoss
+from fedcohort.schemes.label_clusters import BestLoss
 from fedcohort.testing import check_scheme
 from fedcohort_papers.recipes import Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort_papers.recipes.thesis import _federations, table_4_1

@@ -17,8 +17,8 @@ import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import LocalWork
+from fedcohort.schemes.classical import MD
 from fedcohort.schemes.fedsampling import FedSampling
-from fedcohort.schemes.md import MD
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers import recipes as package

@@ -41,7 +41,7 @@ def plain_settings(value: Any, path: str) -> Any:
     Fields at their default are left out, so a new field with a default changes nothing. A part
     becomes its word, a function its name. ``path`` names the setting in the error message.
 
-    >>> from fedcohort.schemes.md import MD
+    >>> from fedcohort.schemes.classical import MD
     >>> plain_settings({"arms": (MD(m=3), "full"), "lr": np.float64(0.5)}, "mine")
     {'arms': ['md:m=3', 'full'], 'lr': 0.5}
     >>> plain_settings(lambda task: ["full"], "mine.arms")

@@ -1,4 +1,4 @@
-"""One published scheme per file; discovered, never listed.
+"""Published schemes, one family per file; discovered, never listed.
 
 A file here that defines a `Scheme` with a ``name`` is found by the command line, the
 comparison, the checks and the report. Other packages add theirs through the entry point group

@@ -32,7 +32,7 @@ from fedcohort.core.scheme import checked_latency
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths._draws import as_integers, top
 from fedcohort.maths._groups import by_weight, group_means
-from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
+from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
 from fedcohort.schemes._latency import assumed
 
 

@@ -20,10 +20,8 @@ from typing import Any
 
 from fedcohort.core.types import Ints
 from fedcohort.learning import LocalWork, Task
-from fedcohort.schemes.fedavg import FedAvg
-from fedcohort.schemes.fedsampling import FedSampling
-from fedcohort.schemes.fedsampling_naive import FedSamplingNaive
-from fedcohort.schemes.md import MD
+from fedcohort.schemes.classical import MD, FedAvg
+from fedcohort.schemes.fedsampling import FedSampling, FedSamplingNaive
 from fedcohort.simulation.arms import Arm, Which
 from fedcohort.simulation.centralised import CENTRALISED
 from fedcohort.simulation.problem import Problem

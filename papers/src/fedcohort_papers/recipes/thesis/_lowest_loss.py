@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fedcohort.core import Conversation, Federation
 from fedcohort.core.types import Floats
-from fedcohort.schemes.best_loss import BestLoss
+from fedcohort.schemes.label_clusters import BestLoss
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.types import Array, Floats
 from fedcohort.maths._distances import hellinger, rms
-from fedcohort.schemes._groups import Grouping
+from fedcohort.schemes._data_groups import Grouping
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (
     CLASSES,

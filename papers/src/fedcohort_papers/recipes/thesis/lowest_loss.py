@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedcohort.schemes.best_loss import BestLoss
+from fedcohort.schemes.label_clusters import BestLoss
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (
     BEST,

@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.maths._distances import rms
-from fedcohort.schemes._groups import Grouping, distances
+from fedcohort.schemes._data_groups import Grouping, distances
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (
     DATA,

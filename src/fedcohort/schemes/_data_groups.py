@@ -1,4 +1,4 @@
-"""Groups of clients with similar data, formed from what they tell about it.
+"""Groups of clients with similar data, formed from queries about labels or sizes.
 
 Before the first round every client is asked for a summary of its data: how many samples of each
 class it holds, P(y), or how the features of each class are distributed, P(X|y). Clients whose

@@ -1,6 +1,6 @@
-"""Power-of-Choice over groups of clients with similar labels: what eight strategies share.
+"""Power-of-Choice over groups of clients with similar labels: the strategies of the thesis.
 
-All of them form groups once (`fedcohort.schemes._groups`), take w = m groups in a round and
+All of them form groups once (`fedcohort.schemes._data_groups`), take w = m groups in a round and
 z = ceil(d / w) candidates from each, and train one client of each list of candidates:
 
 ================  ==================  ======================  ====================  ===========
@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -78,7 +78,7 @@ from fedcohort.maths._groups import (
     group_means,
     without,
 )
-from fedcohort.schemes._groups import SUMMARIES, Grouping, Groups
+from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
 
 GIUNTA = Citation(
     "Giovanni Giunta",
@@ -261,3 +261,254 @@ class Static(Clustered):
         # The largest by exact integers: the rank among the candidates stands for the size.
         _, rank = np.unique(shares.parts[candidates], return_inverse=True)
         return Cohort.equal(candidates[top(rng, rank, wanted)]).backed_by(candidates, rank)
+
+
+# Groups of similar data by mean loss, the worst candidate of each.
+
+
+@dataclass(frozen=True)
+class AverageLoss(LossStrategy):
+    """Groups by mean loss, candidates by loss, both at random; the worst of each list trains.
+
+    Parameters as for `static-uniform`, and
+
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 7 to the letter: a client outside can fill several lists and
+        win all of them.
+
+    Every client is asked for its loss in every round.
+
+    >>> from fedcohort import scheme
+    >>> scheme("average-loss", m=3, d=6).paper.where
+    'Algorithm 7'
+    """
+
+    name: ClassVar[str] = "average-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 7")
+
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.average_loss(state, federation, rng)
+
+
+# Average-loss for a while, then data-loss.
+
+
+@dataclass(frozen=True)
+class AverageLossX(LossStrategy):
+    """`average-loss` for the first x rounds, then `data-loss`, which asks far less.
+
+    Parameters as for `static-uniform`, and
+
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 9 to the letter, as for `average-loss` and `data-loss`.
+    x
+        How many rounds; 25 in the thesis.
+
+    >>> from fedcohort import scheme
+    >>> scheme("average-loss-x", m=3, d=6).x
+    25
+    """
+
+    x: Annotated[int, Whole(0)] = 25
+
+    name: ClassVar[str] = "average-loss-x"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 9")
+
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
+        begins = context.round < self.x
+        return (self.average_loss if begins else self.data_loss)(state, federation, rng)
+
+
+# The groups of similar data with the highest loss, the worst client of each.
+
+
+@dataclass(frozen=True)
+class BestLoss(LossStrategy):
+    """The groups with the highest mean loss; the worst client of each list trains.
+
+    Parameters as for `static-uniform`, and
+
+    loss
+        As for `data-loss`.
+    version
+        ``"printed"`` is Algorithm 8 to the letter: a client outside can fill several lists and
+        win all of them.
+
+    Every client is asked for its loss in every round. The best of the z best is the best of all,
+    so d matters through the fill rule alone: a group of fewer than z clients competes with the
+    worst clients outside.
+
+    >>> import numpy as np
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> told = {"label_histogram": np.array([[9, 1], [8, 2], [1, 9], [2, 8]]),
+    ...         "loss": np.array([0.1, 0.9, 0.8, 0.7])}
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("best-loss", m=1, d=2, clusters="dbscan"), federation, seed=0)
+    >>> selector.select(ask=lambda ask: told[ask.signal.name][ask.clients]).clients
+    array([2])
+    """
+
+    name: ClassVar[str] = "best-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 8")
+
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.best_loss(state, federation, rng)
+
+
+# Best-loss for a while, then data-loss.
+
+
+@dataclass(frozen=True)
+class BestLossX(LossStrategy):
+    """`best-loss` for the first x rounds, then `data-loss`, which asks far less.
+
+    Parameters as for `average-loss-x`, and
+
+    version
+        ``"printed"`` is Algorithm 10 to the letter, which is `data-loss` in every round.
+
+    Where we differ: Algorithm 10 is misprinted, with data-loss in both branches; the prose, and
+    Table 4.2, say best-loss first.
+
+    >>> from fedcohort import scheme
+    >>> scheme("best-loss-x", m=3, d=6, x=10).x
+    10
+    """
+
+    x: Annotated[int, Whole(0)] = 25
+
+    name: ClassVar[str] = "best-loss-x"
+    paper: ClassVar[Citation] = replace(
+        GIUNTA, where="Section 3.3.2, item 5 (Algorithm 10 is misprinted)"
+    )
+
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
+        begins = context.round < self.x and not self.printed
+        return (self.best_loss if begins else self.data_loss)(state, federation, rng)
+
+
+# Groups of similar data by mean size, the worst candidate of each.
+
+
+@dataclass(frozen=True)
+class DataLoss(LossStrategy):
+    """Groups by mean size, candidates by size; the worst of each list trains.
+
+    Parameters as for `static-uniform`, and
+
+    loss
+        ``"mean"``: clients are compared by the mean loss of their samples; ``"sum"``: by the sum.
+    version
+        ``"printed"`` is Algorithm 6 to the letter: candidates are drawn uniformly in a group, and
+        a client outside can fill several lists and win all of them.
+
+    Only the candidates are asked for their loss: about d.
+
+    >>> import numpy as np
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> told = {"label_histogram": np.array([[9, 1], [8, 2], [1, 9], [2, 8]]),
+    ...         "loss": np.array([0.1, 0.9, 0.3, 0.2])}
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("data-loss", m=2, d=4, clusters="dbscan"), federation, seed=0)
+    >>> selector.select(ask=lambda ask: told[ask.signal.name][ask.clients]).clients
+    array([1, 2])
+    """
+
+    name: ClassVar[str] = "data-loss"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 6")
+
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
+        return self.data_loss(state, federation, rng)
+
+
+# Groups of similar data by the number of their clients, the largest of their candidates.
+
+
+@dataclass(frozen=True)
+class StaticClient(Static):
+    """As `static-uniform`, with groups in proportion to the number of their clients.
+
+    >>> from fedcohort import scheme
+    >>> scheme("static-client", m=3, d=6, epsilon=1.0).grouping.signal
+    <signal private_label_histogram>
+    """
+
+    name: ClassVar[str] = "static-client"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 3")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        here = groups.labels[federation.present]
+        return np.bincount(here, minlength=int(groups.labels.max()) + 1)
+
+
+# Groups of similar data by the mean size of their clients, the largest of their candidates.
+
+
+@dataclass(frozen=True)
+class StaticData(Static):
+    """As `static-uniform`, with groups in proportion to the mean size of their clients.
+
+    >>> from fedcohort import scheme
+    >>> scheme("static-data", m=3, d=6).grouping.method
+    'optics'
+    """
+
+    name: ClassVar[str] = "static-data"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 2")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        shares = federation.shares.weights
+        return group_mean_weights(shares, groups.labels, federation.present)
+
+
+# Groups of similar data uniformly, the largest of their candidates.
+
+
+@dataclass(frozen=True)
+class StaticUniform(Static):
+    """Groups uniformly at random, candidates by size, the m largest train.
+
+    Parameters
+    ----------
+    m
+        Clients that train, and groups that are looked at (w in the thesis).
+    d
+        Candidates in all, ceil(d / m) from each group; None: 2 m.
+    clusters
+        How groups are found: ``"optics"``, ``"dbscan"``, ``"kmedoids"``.
+    summary
+        What clients tell about their data: ``"labels"`` P(y), ``"features"`` P(X|y).
+    epsilon
+        Privacy loss of one sample by the summary; None for no noise.
+    bins
+        Of a feature histogram.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> histograms = np.array([[9, 1], [8, 2], [1, 9], [2, 8]])
+    >>> federation = Federation.from_sizes([10] * 4)
+    >>> selector = Selector(scheme("static-uniform", m=2, d=4, clusters="dbscan"), federation, 0)
+    >>> selector.select(ask=lambda ask: histograms[ask.clients]).weights
+    array([0.5, 0.5])
+    >>> selector.picture()["labels"]
+    array([0, 0, 1, 1])
+    """
+
+    name: ClassVar[str] = "static-uniform"
+    paper: ClassVar[Citation] = replace(GIUNTA, where="Section 3.3.1, item 1")
+
+    def weights(self, federation: Federation, groups: Groups) -> Array:
+        return np.ones(int(groups.labels.max()) + 1, dtype=np.int64)

@@ -1,18 +1,23 @@
-"""Clustered sampling by the similarity of updates (Algorithm 2)."""
+"""Clustered sampling by size and by similarity of updates, and the oracle by class."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
 from fedcohort.core import (
+    LABEL_HISTOGRAM,
     UPDATE,
+    Ask,
     Citation,
     Claim,
     Cohort,
     Federation,
+    Flag,
+    Labels,
     Maybe,
     OneOf,
     Replies,
@@ -32,7 +37,7 @@ from fedcohort.designs import Rows
 from fedcohort.designs._rows import check_draws
 from fedcohort.maths._distances import Metric, Zero, between, replace_rows, sketch
 from fedcohort.maths._draws import below, permutation
-from fedcohort.maths._groups import exact_masses, pour, split_large
+from fedcohort.maths._groups import evened, exact_masses, pour, split_large
 from fedcohort.maths._tree import (
     cut,
     is_tree,
@@ -41,6 +46,7 @@ from fedcohort.maths._tree import (
     rows_apart_of,
     ward_of_rows,
 )
+from fedcohort.schemes._ties import Ties, by_decreasing
 
 MOST_CLIENTS = 20_000
 """Beyond this a round would take over 10 GB, see `ROUND_BYTES`; fewer where memory is scarce."""
@@ -324,3 +330,182 @@ class ClusteredSimilarity(Scheme[Similar]):
             places = np.argsort(line)
             shown["distances"] = state.distances[np.ix_(places, places)]
         return shown
+
+
+# Clustered sampling by sample size (Algorithm 1).
+
+
+@dataclass(frozen=True)
+class ClusteredSize(Scheme[Ties]):
+    """m different distributions, one draw from each: less variance than MD, still unbiased.
+
+    Clients stand on a line by decreasing size, client i over a length m n_i; the line is cut
+    into m pieces of length M = sum n, and one client is drawn from each piece with probability
+    proportional to its length there. Exact integers throughout.
+
+    Parameters
+    ----------
+    m
+        Number of draws.
+    ties
+        Order of clients of equal size: ``"shuffled"`` once per run, or by ``"index"``.
+    dedicate_large
+        Give a client with m p_i >= 1 its floor(m p_i) whole pieces first, as the proof of
+        Theorem 3 has it; the published algorithm may let it straddle, with more variance.
+    version
+        ``"printed"``: line 13 as it stands in the paper, for a reproduction. A client then has
+        all that was laid in its distribution so far. The distributions do not sum to 1, so each
+        is drawn in proportion, and the scheme is biased. Needs m p_i < 1 for every client: with
+        line 3 as printed the first distribution stays empty otherwise.
+
+    Where we differ: the printed Algorithm 1 is wrong (line 13 stores a cumulative remainder,
+    line 3 starts at the wrong row); the interval form is what its proof describes. The paper is
+    silent on ties. With ties by index and clients stored class by class the scheme silently
+    becomes the oracle `target`, hence the shuffle.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> federation = Federation.from_sizes([5, 4, 3, 2, 1])
+    >>> Selector(scheme("clustered-size", m=2), federation, seed=0).design().entries.mass
+    array([10,  5,  3,  6,  4,  2])
+    """
+
+    m: Annotated[int, Whole(1)] = 10
+    ties: Annotated[str, OneOf(("shuffled", "index"))] = "shuffled"
+    dedicate_large: Annotated[bool, Flag()] = False
+    version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
+
+    name: ClassVar[str] = "clustered-size"
+    paper: ClassVar[Citation] = Citation(
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
+        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
+        "in Federated Learning",
+        "ICML",
+        2021,
+        "Algorithm 1, Theorem 3",
+    )
+    claims: ClassVar[frozenset[Claim]] = depending(
+        frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}),
+        lambda scheme: frozenset({Claim.SUMS_TO_ONE}) if scheme.version == "printed"
+        else ClusteredSize.claims,
+    )  # fmt: skip
+    State: ClassVar[type] = Ties
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.version == "printed" and self.dedicate_large:
+            must = "False with version='printed'"
+            raise BadParameter("dedicate_large", self.name, must, self.dedicate_large)
+
+    def start(self, federation: Federation, rng: Any) -> Ties:
+        return Ties(int(below(rng, 2**62, 1)[0]) if self.ties == "shuffled" else -1)
+
+    def design(self, state: Ties, federation: Federation, context: RoundContext) -> Rows:
+        return federation.remember((self, state), lambda fed: self._rows(state, fed))
+
+    def _rows(self, state: Ties, federation: Federation) -> Rows:
+        order = by_decreasing(federation.shares.parts, state)
+        rows = Rows.along(order, federation.shares, self.m, self.dedicate_large)
+        return rows if self.version == "corrected" else self._printed(rows)
+
+    def _printed(self, rows: Rows) -> Rows:
+        """The same rows with line 13 as printed: a client's mass is where it ends in its row."""
+        row, client, mass = rows.entries
+        if mass[0] == rows.width:
+            must = "below 1 / p_i of every client with version='printed'"
+            raise BadParameter("m", self.name, must, self.m, "Use version='corrected'.")
+        ends = np.cumsum(mass) % rows.width
+        masses = evened(row, np.where(ends > 0, ends, mass))  # line 10 is right where a row ends
+        return Rows.segments(client, masses, int(masses.sum()) // self.m, rows.n)
+
+
+# Target sampling: the oracle that knows which clients are alike.
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of every client."""
+
+    of: Annotated[Ints, Shaped("n", low=0)]
+
+
+@dataclass(frozen=True)
+class Target(Scheme[Groups]):
+    """One draw from each group of similar clients: what clustered sampling would like to be.
+
+    Clients stand on a line group by group and the line is cut into m equal pieces as in
+    Algorithm 1. With m groups of equal mass every piece is one group (the paper's "target");
+    with other groups the pieces follow them as closely as unbiasedness allows.
+
+    Parameters
+    ----------
+    m
+        Number of draws.
+    groups
+        The group of every client. None: every client is asked for its label histogram once
+        and belongs to its most frequent class.
+
+    >>> from fedcohort import Federation, Selector, scheme
+    >>> federation = Federation.from_sizes([5, 5, 5, 5])
+    >>> oracle = scheme("target", m=2, groups=[0, 1, 0, 1])
+    >>> Selector(oracle, federation, seed=0).design().entries.client
+    array([0, 2, 1, 3])
+    """
+
+    m: Annotated[int, Whole(1)] = 10
+    groups: Annotated[tuple[int, ...] | None, Maybe(Labels())] = None
+
+    name: ClassVar[str] = "target"
+    paper: ClassVar[Citation] = Citation(
+        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
+        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
+        "in Federated Learning",
+        "ICML",
+        2021,
+        "Section 6, 'target' sampling",
+    )
+    claims: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
+    )
+    asks: ClassVar[frozenset[Signal]] = depending(
+        frozenset({LABEL_HISTOGRAM}),
+        lambda scheme: frozenset({LABEL_HISTOGRAM} if scheme.groups is None else ()),
+    )
+    oracle: ClassVar[bool] = True
+    State: ClassVar[type] = Groups
+
+    def start(self, federation: Federation, rng: Any) -> Generator[Ask, Array, Groups]:
+        if self.groups is None:
+            everyone = np.arange(len(federation))
+            histograms = yield Ask(LABEL_HISTOGRAM, everyone)
+            return Groups(most_frequent(histograms))
+        if len(self.groups) != len(federation):
+            raise BadParameter(
+                "groups",
+                self.name,
+                f"one group per client ({len(federation)})",
+                f"{len(self.groups)} groups",
+            )
+        return Groups(np.array(self.groups, dtype=np.int64))
+
+    def design(self, state: Groups, federation: Federation, context: RoundContext) -> Rows:
+        return federation.remember(
+            (self, state.of.tobytes()),
+            lambda fed: Rows.along(_line_by_group(state, fed), fed.shares, self.m),
+        )
+
+
+def _line_by_group(groups: Groups, federation: Federation) -> Ints:
+    """Group by group; inside a group by decreasing size, so that positions do not matter."""
+    by_size = np.argsort(-federation.shares.parts, kind="stable")
+    return by_size[np.argsort(groups.of[by_size], kind="stable")]
+
+
+def most_frequent(histograms: Array) -> Ints:
+    """(n, classes) -> (n,) the class each client has most of; equals go to the first."""
+    counts = np.asarray(histograms)
+    if counts.ndim != 2 or counts.dtype.kind not in "iuf" or not np.all(counts >= 0):  # NaN too
+        raise BadInput("A label histogram must be a row of numbers of at least 0 per client.")
+    if counts.shape[1] == 0:
+        raise BadInput("A label histogram must have at least one class; got none.")
+    classes: Ints = np.argmax(counts, axis=1)
+    return classes
