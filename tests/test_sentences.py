@@ -25,7 +25,7 @@ from fedcohort.core.errors import (
 from fedcohort.schemes.clustered import ClusteredSimilarity
 from fedcohort.server.guards import guards
 from fedcohort.simulation import Quadratic, compare
-from fedcohort.simulation.availability import availability
+from fedcohort.simulation._availability import availability
 
 FEDERATION = Federation.from_sizes([3, 2, 1])
 DESIGN = scheme("md", m=2).law(FEDERATION)

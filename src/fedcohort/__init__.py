@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fedcohort.selector import Selector
     from fedcohort.server import aggregator, dropout_rule, optimiser
     from fedcohort.simulation import Comparison, Trace, compare, simulate
-    from fedcohort.simulation.availability import availability
+    from fedcohort.simulation._availability import availability
     from fedcohort.simulation.problem import Problem
     from fedcohort.simulation.trials import Tuning
     from fedcohort.simulation.tuning import tune

@@ -13,7 +13,7 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import GUARDS
 from fedcohort.simulation import availability
-from fedcohort.simulation.devices import devices
+from fedcohort.simulation._devices import devices
 from fedcohort.simulation.problem import MODELS
 
 run = CliRunner().invoke

@@ -33,13 +33,14 @@ from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
 from fedcohort.core.spec import elements, pieces, split, value, written
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.partition.dirichlet_per_client import Sizes
+from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.schemes.balanced import WordOrQuantity
 from fedcohort.server.aggregators import AGGREGATORS, Plain
 from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.simulation import Random
-from fedcohort.simulation.availability import AVAILABILITIES, availability
+from fedcohort.simulation._availability import availability
 
 BUILT = kinds()
 PARTS = [(name, part) for name, kind in BUILT.items() for part in kind]
@@ -434,18 +435,18 @@ def test_a_file_of_a_package_may_define_several_parts(
 def test_a_broken_part_is_left_out_of_every_kind(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sound = sorted(AVAILABILITIES.all())
-    assert "always" in sound
+    sound = sorted(DATA_SETS.all())
+    assert "digits" in sound
     (tmp_path / "broken_part.py").write_text("import no_such_module_at_all\n")
-    package = importlib.import_module(AVAILABILITIES.package)
+    package = importlib.import_module(DATA_SETS.package)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    AVAILABILITIES.refresh()
+    DATA_SETS.refresh()
     try:
         with pytest.warns(FedcohortWarning, match="ModuleNotFoundError in line 1.*It is left out"):
-            found = AVAILABILITIES.all()
+            found = DATA_SETS.all()
         assert sorted(found) == sound
         with pytest.raises(BadInput, match=r"broken_part\.py' cannot be loaded"):
-            availability("broken-part")
+            DATA_SETS.build("broken-part")
     finally:
         monkeypatch.undo()
-        AVAILABILITIES.refresh()
+        DATA_SETS.refresh()

@@ -222,8 +222,8 @@ READERS = {
     "columns": "fedcohort.cli.columns:read_columns",
     "width": "fedcohort.cli.tables:width_of",
     "histograms": "fedcohort.cli.tables:read_histograms, None, 3",
-    "devices": "fedcohort.simulation.devices.table:_lines",
-    "availability": "fedcohort.simulation.availability.replay:_read, 1.0, 0",
+    "devices": "fedcohort.simulation._devices:_lines",
+    "availability": "fedcohort.simulation._availability:_read, 1.0, 0",
     "checkpoint": "fedcohort.core.store:load, 'trace'",
 }
 READ = """

@@ -21,7 +21,7 @@ from fedcohort.server.stragglers import (
     prepared,
     straggler_rule,
 )
-from fedcohort.simulation.availability import Always
+from fedcohort.simulation._availability import Always
 from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete
 

@@ -14,10 +14,7 @@ from scipy.stats import binomtest, norm
 from fedcohort import simulate
 from fedcohort.core.errors import BadInput, DataNotFound
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.simulation.availability import availability
-from fedcohort.simulation.availability._intervals import Intervals
-from fedcohort.simulation.availability.base import InTime
-from fedcohort.simulation.availability.sessions import Sessions
+from fedcohort.simulation._availability import Intervals, InTime, Sessions, availability
 from fedcohort.simulation.fedscale import convert_behaviour, convert_capacity, plain_values
 
 WORK = LocalWork(steps=10, batch=10)

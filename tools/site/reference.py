@@ -31,7 +31,7 @@ MODULES = {
     "algorithms": "algorithms",
     "learning": "learning learning.schedules",
     "data": "data data.partition data.sets",
-    "simulation": "simulation simulation.problem simulation.availability trace "
+    "simulation": "simulation simulation.problem simulation._availability trace "
     "simulation.trials simulation.tuning",
     "report": "report report.panels report.draw.drawing simulation.live",
     "privacy": "privacy",

@@ -27,8 +27,8 @@ from fedcohort.server.dropouts import RULES
 from fedcohort.server.guards import GUARDS
 from fedcohort.server.optimisers import OPTIMISERS
 from fedcohort.server.stragglers import STRAGGLERS
-from fedcohort.simulation.availability import AVAILABILITIES
-from fedcohort.simulation.devices import DEVICES
+from fedcohort.simulation._availability import AVAILABILITIES
+from fedcohort.simulation._devices import DEVICES
 from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.plan import default_seeds
 from fedcohort.simulation.problem import OTHERWISE

@@ -22,9 +22,9 @@ from fedcohort.server.guards import guards
 from fedcohort.server.optimisers import optimiser
 from fedcohort.server.stragglers import straggler_rule
 from fedcohort.simulation import Always, Arm, LocalWork
+from fedcohort.simulation._availability import availability
+from fedcohort.simulation._devices import devices
 from fedcohort.simulation.arms import arm
-from fedcohort.simulation.availability import availability
-from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import LIMIT
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import SEEDS_LIMIT

@@ -442,8 +442,8 @@ KINDS = (
     "fedcohort.server.guards:GUARDS",
     "fedcohort.server.optimisers:OPTIMISERS",
     "fedcohort.server.stragglers:STRAGGLERS",
-    "fedcohort.simulation.availability:AVAILABILITIES",
-    "fedcohort.simulation.devices:DEVICES",
+    "fedcohort.simulation._availability:AVAILABILITIES",
+    "fedcohort.simulation._devices:DEVICES",
 )
 """Every kind of the library: module and name."""
 

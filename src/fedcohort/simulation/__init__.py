@@ -1,8 +1,7 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
 from fedcohort.learning import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
-from fedcohort.simulation.arms import Arm
-from fedcohort.simulation.availability import (
+from fedcohort.simulation._availability import (
     Always,
     Availability,
     Cyclic,
@@ -10,6 +9,8 @@ from fedcohort.simulation.availability import (
     Random,
     availability,
 )
+from fedcohort.simulation._devices import DeviceModel, devices
+from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
@@ -23,6 +24,7 @@ __all__ = [
     "Centralised",
     "Comparison",
     "Cyclic",
+    "DeviceModel",
     "Devices",
     "Evaluation",
     "LocalWork",
@@ -33,5 +35,6 @@ __all__ = [
     "Trace",
     "availability",
     "compare",
+    "devices",
     "simulate",
 ]

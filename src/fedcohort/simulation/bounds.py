@@ -16,8 +16,8 @@ from fedcohort.learning import LocalWork, Quadratic, Task
 from fedcohort.schemes import as_scheme
 from fedcohort.server.optimisers import Sgd
 from fedcohort.server.state import Setup
+from fedcohort.simulation._availability import Always
 from fedcohort.simulation.assumptions import assumptions
-from fedcohort.simulation.availability import Always
 from fedcohort.simulation.engine import Simulation, check_rounds, federation_of
 from fedcohort.theory.convergence import ConvergenceBound, Training, convergence_bound
 from fedcohort.theory.expected_run import expected_gradients

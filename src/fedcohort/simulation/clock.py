@@ -28,7 +28,7 @@ from fedcohort.learning.work import LocalWork
 from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.server.stragglers import Closed
-from fedcohort.simulation.devices import DeviceModel
+from fedcohort.simulation._devices import DeviceModel
 
 IDLE = 60.0
 """Seconds after which a round ends for which nobody was there."""

@@ -26,10 +26,10 @@ from fedcohort.server import aggregator, optimiser
 from fedcohort.server.guards import guards
 from fedcohort.server.history import is_history, is_running, read, whole
 from fedcohort.server.stragglers import straggler_rule
+from fedcohort.simulation._availability import availability
+from fedcohort.simulation._devices import devices
 from fedcohort.simulation.arms import OWN, Arm, Which, labelled
-from fedcohort.simulation.availability import availability
 from fedcohort.simulation.centralised import Centralised, upper_lines
-from fedcohort.simulation.devices import devices
 from fedcohort.simulation.divisions import Given, divisions
 from fedcohort.simulation.engine import SEEDS_LIMIT, check_rounds, simulate
 from fedcohort.simulation.live import Watch, in_notebook

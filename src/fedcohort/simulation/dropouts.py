@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fedcohort.core.parameters import Checked, Real
 from fedcohort.server.dropouts import DropOutRule, Redraw
-from fedcohort.simulation.availability import Availability
+from fedcohort.simulation._availability import Availability
 
 
 @dataclass(frozen=True)

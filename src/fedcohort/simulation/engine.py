@@ -50,12 +50,12 @@ from fedcohort.server.transport import (
     UpdateBlock,
     blocks,
 )
-from fedcohort.simulation.availability import Always, Availability, InTime
-from fedcohort.simulation.availability import availability as availability_by_name
+from fedcohort.simulation._availability import Always, Availability, InTime
+from fedcohort.simulation._availability import availability as availability_by_name
+from fedcohort.simulation._devices import DeviceModel
+from fedcohort.simulation._devices import devices as devices_by_name
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.clock import Clock, RoundClock, listened_bytes
-from fedcohort.simulation.devices import DeviceModel
-from fedcohort.simulation.devices import devices as devices_by_name
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.environment import Conditions, Environment
 from fedcohort.simulation.local_stage import LocalStage

@@ -18,8 +18,8 @@ from fedcohort.server import Aggregator, aggregator
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.server.state import Setup
 from fedcohort.simulation import LocalWork
+from fedcohort.simulation._availability import Always
 from fedcohort.simulation.arms import arm
-from fedcohort.simulation.availability import Always
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import Simulation
 from fedcohort.theory.montecarlo import estimated_variance

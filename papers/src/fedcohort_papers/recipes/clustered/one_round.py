@@ -17,7 +17,7 @@ from fedcohort.selector import Selector
 from fedcohort.server import aggregator
 from fedcohort.server.state import Setup
 from fedcohort.simulation import LocalWork
-from fedcohort.simulation.availability import Always
+from fedcohort.simulation._availability import Always
 from fedcohort.simulation.engine import Simulation, federation_of
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes.beyond._updates import all_updates
