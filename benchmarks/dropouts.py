@@ -30,8 +30,15 @@ from fedcohort.core.design import Design
 from fedcohort.core.streams import stream
 from fedcohort.designs import Cube, FixedSize, LocalPivotal, Pivotal, Rows
 from fedcohort.server import Attendance
-from fedcohort.server.dropouts import AsDrawn, DropOutRule, Hajek, Redraw, Survivors, settle
-from fedcohort.server.dropouts.hajek import SCALES
+from fedcohort.server._dropouts import (
+    SCALES,
+    AsDrawn,
+    DropOutRule,
+    Hajek,
+    Redraw,
+    Survivors,
+    settle,
+)
 
 N, M = 100, 10
 RULES = {"survivors": Survivors(), "hajek": Hajek(), "redraw": Redraw()}

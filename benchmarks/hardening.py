@@ -36,8 +36,7 @@ from fedcohort.core.errors import FedcohortWarning
 from fedcohort.core.streams import stream
 from fedcohort.learning import Task
 from fedcohort.schemes import SCHEMES
-from fedcohort.server.guards import HARDENED, Guard, Hardened, RateCap, SizeCap
-from fedcohort.server.guards.rate_cap import SAVED
+from fedcohort.server._guards import HARDENED, SAVED, Guard, Hardened, RateCap, SizeCap
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem, reading_once
 from fedcohort.testing.attackers import attacked, lies_to

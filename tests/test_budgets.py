@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.server.guards import GUARDS
+from fedcohort.server._guards import GUARDS
 
 ROOT = Path(__file__).parents[1]
 SLACK = 0.02

@@ -66,7 +66,7 @@ class Fresh(Scheme[NoState]):
         "optimiser",
         CLASS
         + '''
-from fedcohort.server.optimisers import Optimiser
+from fedcohort.server._optimizers import Optimiser
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from fedcohort.core.errors import (
     shown,
 )
 from fedcohort.schemes.clustered import ClusteredSimilarity
-from fedcohort.server.guards import guards
+from fedcohort.server._guards import guards
 from fedcohort.simulation import Quadratic, compare
 from fedcohort.simulation._availability import availability
 

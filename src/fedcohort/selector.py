@@ -26,6 +26,7 @@ from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
+from fedcohort.server._guards import GUARDS, Hardened, guards
 from fedcohort.server.checkpoint import (
     pack_choosing,
     pack_selection,
@@ -35,7 +36,6 @@ from fedcohort.server.checkpoint import (
     unpack_state,
 )
 from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.guards import GUARDS, Hardened, guards
 from fedcohort.server.membership import admit_clients, diagnostics, replay_selection, round_context
 from fedcohort.server.records import Record
 from fedcohort.server.round import observe, query_before_round, select_cohort, train_and_aggregate

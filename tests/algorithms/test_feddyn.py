@@ -13,7 +13,7 @@ from fedcohort.algorithms import FedDyn
 from fedcohort.core.errors import BadInput
 from fedcohort.learning import Quadratic
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
-from fedcohort.server.guards import guards
+from fedcohort.server._guards import guards
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts

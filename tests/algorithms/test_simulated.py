@@ -26,8 +26,8 @@ from fedcohort.cli import app
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.learning import MLP, Quadratic, Softmax
 from fedcohort.server import AsDrawn, Redraw
+from fedcohort.server._optimizers import Sgd
 from fedcohort.server.aggregators import Plain
-from fedcohort.server.optimisers import Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from fedcohort.cli import app
 from fedcohort.core.errors import BadInput
 from fedcohort.core.scheme import Claim
-from fedcohort.server.guards import guards
+from fedcohort.server._guards import guards
 from fedcohort.simulation import Comparison
 
 run = CliRunner().invoke

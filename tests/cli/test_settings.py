@@ -11,7 +11,7 @@ from fedcohort import data
 from fedcohort.cli import app
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.server import aggregator, optimiser
-from fedcohort.server.guards import GUARDS
+from fedcohort.server._guards import GUARDS
 from fedcohort.simulation import availability
 from fedcohort.simulation._devices import devices
 from fedcohort.simulation.problem import MODELS

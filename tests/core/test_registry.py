@@ -37,8 +37,8 @@ from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.schemes.balanced import WordOrQuantity
+from fedcohort.server._optimizers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.server.aggregators import AGGREGATORS, Plain
-from fedcohort.server.optimisers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.simulation import Random
 from fedcohort.simulation._availability import availability
 

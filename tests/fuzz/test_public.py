@@ -19,9 +19,9 @@ from fedcohort.core.registry import Kind
 from fedcohort.harness.trial import Trial
 from fedcohort.privacy import SizeReport, data_rate, estimate_total
 from fedcohort.schemes import SCHEMES
+from fedcohort.server._guards import GUARDS
+from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server.aggregators import AGGREGATORS
-from fedcohort.server.guards import GUARDS
-from fedcohort.server.optimisers import OPTIMISERS
 
 SCALARS: list[Any] = [
     *(None, True, False, 0, -1, 1, 2, 3, 2.5, math.nan, math.inf, -math.inf, 1e300, 2**63, 10**400),

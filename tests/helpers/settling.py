@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort import Cohort, Selector
 from fedcohort.core.streams import stream
 from fedcohort.server import Attendance
-from fedcohort.server.dropouts import Completed, DropOutRule, settle
+from fedcohort.server._dropouts import Completed, DropOutRule, settle
 from fedcohort.simulation.dropouts import DropOuts
 
 

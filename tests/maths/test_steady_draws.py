@@ -21,7 +21,7 @@ from fedcohort.core import Cohort
 from fedcohort.core.shares import Shares
 from fedcohort.designs import Bernoulli, Rows, Stratified
 from fedcohort.maths._draws import as_integers, below, steadily_below, weighted_without_replacement
-from fedcohort.server.dropouts import Attendance, Redraw, settle
+from fedcohort.server._dropouts import Attendance, Redraw, settle
 
 N, M, SMALL, LEVEL = 100, 10, 1e-9, 1e-6
 

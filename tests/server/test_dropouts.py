@@ -30,8 +30,7 @@ from fedcohort.server import (
     Survivors,
     dropout_rule,
 )
-from fedcohort.server.dropouts import Turnout, settle
-from fedcohort.server.dropouts.hajek import SCALES, jackknifed
+from fedcohort.server._dropouts import SCALES, Turnout, jackknifed, settle
 from fedcohort.simulation import LocalWork, Quadratic, Random
 from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete, survived

@@ -16,9 +16,9 @@ from fedcohort.core.errors import BadInput, BudgetSpent, NoEntropy
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy.composition import gaussian_epsilon
 from fedcohort.schemes import SCHEMES, schemes
+from fedcohort.server._dropouts import AsDrawn, Hajek, Redraw
 from fedcohort.server.aggregators import Gaussian, Plain, Released
 from fedcohort.server.aggregators.gaussian import from_the_system
-from fedcohort.server.dropouts import AsDrawn, Hajek, Redraw
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
 
@@ -322,7 +322,7 @@ def test_the_count_has_noise_of_its_own():
 
 
 def test_what_a_guard_clips_and_what_noise_clips_is_one_piece_of_code():
-    from fedcohort.server.guards.clip import Clip, Lengths
+    from fedcohort.server._guards import Clip, Lengths
 
     rows = np.random.default_rng(0).normal(size=(7, 5)) * np.arange(1, 8)[:, None]
     cohort = Cohort.of(np.arange(7), np.full(7, 1 / 7))

@@ -23,23 +23,27 @@ from fedcohort.core.streams import stream
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn
-from fedcohort.server.caps import cap_shares
-from fedcohort.server.checkpoint import pack_state, unpack_state
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.guards import (
+from fedcohort.server._guards import (
     HARDENED,
+    LOSS_BIT,
+    SAVED,
     Clip,
+    Debts,
     Explore,
+    Lengths,
     Losses,
     Outcome,
     RateCap,
     SizeCap,
+    Threshold,
+    cap_shares,
+    charges,
     guards,
+    ranks,
     withdrawn,
 )
-from fedcohort.server.guards.clip import Lengths
-from fedcohort.server.guards.losses import LOSS_BIT, Threshold, ranks
-from fedcohort.server.guards.rate_cap import SAVED, Debts, charges
+from fedcohort.server.checkpoint import pack_state, unpack_state
+from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.membership import admit_clients, round_context
 from fedcohort.server.round import run_round
 from fedcohort.server.state import Setup, State

@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.streams import stream
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
-from fedcohort.server.dropouts import Completed
+from fedcohort.server._dropouts import Completed
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete, survived

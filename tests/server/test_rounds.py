@@ -18,9 +18,9 @@ from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
 from fedcohort.server import round as rounds
+from fedcohort.server._guards import guards
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
 from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.guards import guards
 from fedcohort.server.membership import replay_selection, round_context
 from fedcohort.server.round import run_round, select_cohort
 from fedcohort.server.state import Setup, State

@@ -18,7 +18,7 @@ from fedcohort import scheme
 from fedcohort.algorithms import algorithm
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import aggregator, stages
-from fedcohort.server.guards import guards
+from fedcohort.server._guards import guards
 from fedcohort.server.stages import Stages
 from fedcohort.server.state import Setup, Statistics
 from fedcohort.simulation.engine import Simulation
@@ -132,7 +132,7 @@ def second_round(monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> 
 
 OPTIONAL = {
     "server/stages.py": {"hardened": "clip"},
-    "server/guards/base.py": {"hardened": "clip"},
+    "server/_guards.py": {"hardened": "clip"},
     "algorithms/scaffold.py": {"algorithm": "scaffold"},
     "simulation/local_stage.py": {"algorithm": "scaffold"},
     "simulation/environment.py": {"availability": "random:probability=0.9"},

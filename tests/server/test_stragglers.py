@@ -11,8 +11,8 @@ import pytest
 from fedcohort import Federation, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.server.dropouts import AsDrawn, Attendance, Redraw, Survivors
-from fedcohort.server.stragglers import (
+from fedcohort.server._dropouts import AsDrawn, Attendance, Redraw, Survivors
+from fedcohort.server._stragglers import (
     STRAGGLERS,
     Deadline,
     First,

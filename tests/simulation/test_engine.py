@@ -12,7 +12,7 @@ from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 from fedcohort.core.streams import stream
 from fedcohort.schemes import schemes
 from fedcohort.server import Adam, AsDrawn, Memory, Sgd, aggregator
-from fedcohort.server.optimisers import OptimiserState
+from fedcohort.server._optimizers import OptimiserState
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
 from fedcohort.simulation.dropouts import DropOuts

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.cli import attack as command
 from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.schemes import SCHEMES
-from fedcohort.server.guards.rate_cap import SAVED, RateCap
+from fedcohort.server._guards import SAVED, RateCap
 from fedcohort.testing.attackers import Influence, attacked, lies_to
 
 FLEET = {"n": 100, "attackers": 1, "rounds": 50}

@@ -27,7 +27,7 @@ MODULES = {
     "designs": "designs",
     "theory": "theory",
     "ledger": "ledger",
-    "server": "server server.optimisers server.aggregators server.dropouts server.guards",
+    "server": "server server._optimizers server.aggregators server._dropouts server._guards",
     "algorithms": "algorithms",
     "learning": "learning learning.schedules",
     "data": "data data.partition data.sets",

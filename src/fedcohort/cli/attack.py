@@ -14,7 +14,7 @@ from fedcohort.core.parameters import Whole
 from fedcohort.core.scheme import Scheme
 from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.schemes import SCHEMES
-from fedcohort.server.guards import GUARDS, Guard, guards
+from fedcohort.server._guards import GUARDS, Guard, guards
 from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 
 _SETTINGS = {"poisson": "poisson:cap=true"}

@@ -22,11 +22,11 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.schedules import SCHEDULES
+from fedcohort.server._dropouts import RULES
+from fedcohort.server._guards import GUARDS
+from fedcohort.server._optimizers import OPTIMISERS
+from fedcohort.server._stragglers import STRAGGLERS
 from fedcohort.server.aggregators import AGGREGATORS
-from fedcohort.server.dropouts import RULES
-from fedcohort.server.guards import GUARDS
-from fedcohort.server.optimisers import OPTIMISERS
-from fedcohort.server.stragglers import STRAGGLERS
 from fedcohort.simulation._availability import AVAILABILITIES
 from fedcohort.simulation._devices import DEVICES
 from fedcohort.simulation.measures import MEASURES

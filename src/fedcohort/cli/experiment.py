@@ -16,11 +16,11 @@ from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.learning.work import BATCHES
+from fedcohort.server._dropouts import dropout_rule
+from fedcohort.server._guards import guards
+from fedcohort.server._optimizers import optimiser
+from fedcohort.server._stragglers import straggler_rule
 from fedcohort.server.aggregators import aggregator
-from fedcohort.server.dropouts import dropout_rule
-from fedcohort.server.guards import guards
-from fedcohort.server.optimisers import optimiser
-from fedcohort.server.stragglers import straggler_rule
 from fedcohort.simulation import Always, Arm, LocalWork
 from fedcohort.simulation._availability import availability
 from fedcohort.simulation._devices import devices

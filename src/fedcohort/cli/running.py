@@ -18,8 +18,8 @@ from fedcohort.core.errors import BadInput, UnequalWork
 from fedcohort.core.parameters import Constraint
 from fedcohort.core.registry import Kind
 from fedcohort.report.show.format import counted
+from fedcohort.server._guards import Guard
 from fedcohort.server.aggregators import Aggregator
-from fedcohort.server.guards import Guard
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
 from fedcohort.simulation.comparison import SHORTER, unequal_arms

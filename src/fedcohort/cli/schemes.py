@@ -25,8 +25,8 @@ from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.report.show.table import wide
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.server import dropout_rule
+from fedcohort.server._guards import HARDENED, Guard, withdrawn
 from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.guards import HARDENED, Guard, withdrawn
 from fedcohort.server.state import Setup
 from fedcohort.theory.judge import SchemeFacts, secure_of, sorted_signals
 from fedcohort.theory.plain_words import secure
@@ -109,8 +109,8 @@ def _filtered(
 def cited() -> dict[str, Citation]:
     """Everything with a citation: schemes, and what is combined with them."""
     from fedcohort.algorithms import ALGORITHMS  # a list of schemes need not wait for these
+    from fedcohort.server._optimizers import OPTIMISERS
     from fedcohort.server.aggregators import AGGREGATORS
-    from fedcohort.server.optimisers import OPTIMISERS
 
     out: dict[str, Citation] = {f"scheme {name}": find(name).paper for name in SCHEMES}
     others: tuple[Kind[Any], ...] = (ALGORITHMS, AGGREGATORS, OPTIMISERS)

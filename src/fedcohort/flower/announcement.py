@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.flower.session import Session
-from fedcohort.server.guards import RateCap
+from fedcohort.server._guards import RateCap
 
 log = logging.getLogger("flwr.fedcohort")
 

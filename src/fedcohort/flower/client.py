@@ -41,9 +41,9 @@ from fedcohort.flower.quantities import FlowerClient, Model, change_of
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
 from fedcohort.schemes import schemes
+from fedcohort.server._guards import GUARDS
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.aggregators.gaussian import noisy_part
-from fedcohort.server.guards import GUARDS
 
 Build = Callable[[Context], Any]
 Handler = Callable[[Message, Context], Message]

@@ -24,7 +24,7 @@ from fedcohort.flower.exchange import Node
 from fedcohort.flower.greeting import Claim, greeted
 from fedcohort.flower.limits import Limits
 from fedcohort.ledger import Ledger
-from fedcohort.server.caps import LARGEST_SIZE, cap_sizes
+from fedcohort.server._guards import LARGEST_SIZE, cap_sizes
 from fedcohort.server.gate import Fault, Gate
 
 log = logging.getLogger("flwr.fedcohort")

@@ -43,16 +43,14 @@ from fedcohort.ledger import Ledger
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule, history
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
-from fedcohort.server.caps import LARGEST_SIZE
+from fedcohort.server._guards import LARGEST_SIZE, Hardened, SizeCap, guards
+from fedcohort.server._stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.gate import Fault, Gate
-from fedcohort.server.guards import Hardened, guards
-from fedcohort.server.guards.size_cap import SizeCap
 from fedcohort.server.membership import round_context
 from fedcohort.server.records import Record
 from fedcohort.server.round import select_cohort, train_and_aggregate
 from fedcohort.server.state import Selection, Setup
-from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.transport import Request, TrainRequest, drive
 
 log = logging.getLogger("flwr.fedcohort")
@@ -101,7 +99,7 @@ class CohortStrategy(Strategy):
         round is void and the model stays. So is a round for which nobody came. Three void rounds
         in a row are an error.
     stragglers
-        When a round stops waiting, from `fedcohort.server.stragglers`, or its name
+        When a round stops waiting, from `fedcohort.server._stragglers`, or its name
         (``"deadline:seconds=60"``, ``"over-commit:factor=1.3"``, ``"first:k=8"``); by default
         when all have answered or ``limits`` end it. ``dropouts`` is then ``"hajek"`` by default:
         late clients are not replaced.

@@ -1,7 +1,6 @@
 """What the server does with the answers; the same in the simulator and in a deployment."""
 
-from fedcohort.server.aggregators import Aggregator, Memory, Plain, aggregator
-from fedcohort.server.dropouts import (
+from fedcohort.server._dropouts import (
     AsDrawn,
     Attendance,
     DropOutRule,
@@ -10,8 +9,11 @@ from fedcohort.server.dropouts import (
     Survivors,
     dropout_rule,
 )
+from fedcohort.server._guards import Guard, guards
+from fedcohort.server._optimizers import Adagrad, Adam, Optimiser, Sgd, Yogi, optimiser
+from fedcohort.server._stragglers import StragglerRule, straggler_rule
+from fedcohort.server.aggregators import Aggregator, Memory, Plain, aggregator
 from fedcohort.server.gate import Fault, Form, Gate
-from fedcohort.server.optimisers import Adagrad, Adam, Optimiser, Sgd, Yogi, optimiser
 
 __all__ = [
     "Adagrad",
@@ -23,15 +25,19 @@ __all__ = [
     "Fault",
     "Form",
     "Gate",
+    "Guard",
     "Hajek",
     "Memory",
     "Optimiser",
     "Plain",
     "Redraw",
     "Sgd",
+    "StragglerRule",
     "Survivors",
     "Yogi",
     "aggregator",
     "dropout_rule",
+    "guards",
     "optimiser",
+    "straggler_rule",
 ]

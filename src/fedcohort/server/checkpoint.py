@@ -20,7 +20,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import LONGEST, RoundContext, Scheme
 from fedcohort.core.shaped import Lengths, Shaped
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.server.guards import Guard
+from fedcohort.server._guards import Guard
 from fedcohort.server.state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]

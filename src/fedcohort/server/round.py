@@ -30,8 +30,8 @@ from fedcohort.core.scheme import RoundContext
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Ints
 from fedcohort.ledger import Ledger
-from fedcohort.server import dropouts
-from fedcohort.server.dropouts import Attendance
+from fedcohort.server import _dropouts as dropouts
+from fedcohort.server._dropouts import Attendance
 from fedcohort.server.records import Record
 from fedcohort.server.stages import Blocks, RoundUpdate, UpdateStage
 from fedcohort.server.state import Heard, Selection, Setup, State

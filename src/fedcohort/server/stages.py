@@ -30,8 +30,8 @@ from fedcohort.core.latest import fits
 from fedcohort.core.scheme import RoundContext
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server._guards import Guard, Outcome
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
-from fedcohort.server.guards.base import Guard, Outcome
 from fedcohort.server.transport import UpdateBlock, UpdateSum
 
 if TYPE_CHECKING:

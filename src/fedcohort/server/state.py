@@ -20,14 +20,13 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.server._dropouts import Attendance, DropOutRule, Redraw
+from fedcohort.server._guards import Guard, wanted, withdrawn
+from fedcohort.server._optimizers import Optimiser, OptimiserState, Sgd
+from fedcohort.server._stragglers import StragglerRule, Wait
 from fedcohort.server.aggregators import Aggregator, Plain
-from fedcohort.server.dropouts import Attendance, DropOutRule, Redraw
-from fedcohort.server.guards import Guard, withdrawn
-from fedcohort.server.guards.base import wanted
 from fedcohort.server.latencies import Latencies
-from fedcohort.server.optimisers import Optimiser, OptimiserState, Sgd
 from fedcohort.server.stages import Stages
-from fedcohort.server.stragglers import StragglerRule, Wait
 
 
 class Statistics(NamedTuple):

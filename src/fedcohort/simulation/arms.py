@@ -18,9 +18,9 @@ from fedcohort.core.spec import spec
 from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.server import Aggregator, Optimiser, aggregator
+from fedcohort.server._guards import Guard
+from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server.aggregators import AGGREGATORS
-from fedcohort.server.guards import Guard
-from fedcohort.server.optimisers import OPTIMISERS
 from fedcohort.server.state import Setup
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.own_work import OwnWork

@@ -14,7 +14,7 @@ from fedcohort.core.streams import checked_seed, stream
 from fedcohort.core.types import Floats
 from fedcohort.learning import LocalWork, Quadratic, Task
 from fedcohort.schemes import as_scheme
-from fedcohort.server.optimisers import Sgd
+from fedcohort.server._optimizers import Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation._availability import Always
 from fedcohort.simulation.assumptions import assumptions

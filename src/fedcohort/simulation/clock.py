@@ -26,8 +26,8 @@ from fedcohort.core.conversation import Ask
 from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.learning.work import LocalWork
 from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
+from fedcohort.server._stragglers import Closed
 from fedcohort.server.latencies import Stopwatch
-from fedcohort.server.stragglers import Closed
 from fedcohort.simulation._devices import DeviceModel
 
 IDLE = 60.0

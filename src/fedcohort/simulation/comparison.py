@@ -23,9 +23,9 @@ from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
-from fedcohort.server.guards import guards
+from fedcohort.server._guards import guards
+from fedcohort.server._stragglers import straggler_rule
 from fedcohort.server.history import is_history, is_running, read, whole
-from fedcohort.server.stragglers import straggler_rule
 from fedcohort.simulation._availability import availability
 from fedcohort.simulation._devices import devices
 from fedcohort.simulation.arms import OWN, Arm, Which, labelled

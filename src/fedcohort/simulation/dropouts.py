@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from fedcohort.core.parameters import Checked, Real
-from fedcohort.server.dropouts import DropOutRule, Redraw
+from fedcohort.server._dropouts import DropOutRule, Redraw
 from fedcohort.simulation._availability import Availability
 
 
@@ -21,7 +21,7 @@ class DropOuts(Checked):
     answering
         Which clients would answer in a round.
     rule
-        What becomes of the weights; see `fedcohort.server.dropouts`.
+        What becomes of the weights; see `fedcohort.server._dropouts`.
     quorum
         Below this share of answered draws the round is void, and the model stays.
 

@@ -34,14 +34,14 @@ from fedcohort.schemes import as_scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server._dropouts import AsDrawn
+from fedcohort.server._guards import Hardened, guards
+from fedcohort.server._stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.dropouts import AsDrawn
-from fedcohort.server.guards import Hardened, guards
 from fedcohort.server.records import Record
 from fedcohort.server.round import FLOAT_BYTES, run_round
 from fedcohort.server.state import Selection, Setup, State, Statistics
-from fedcohort.server.stragglers import StragglerRule, prepared, straggler_rule
 from fedcohort.server.transport import (
     CollectUpdates,
     Responses,
@@ -127,7 +127,7 @@ def simulate(
         What a chosen client does, from `fedcohort.algorithms`, or words for it
         (``"fedprox:mu=0.1"``); plain SGD by default.
     hardened
-        What is done about clients that lie: True for all that `fedcohort.server.guards` has, as
+        What is done about clients that lie: True for all that `fedcohort.server._guards` has, as
         measured in docs/reliability.md, or the guards by name (``"size-cap+clip:times=3"``);
         nothing by default. Claims that no longer hold then are in ``settings["withdrawn"]``.
     devices

@@ -13,9 +13,9 @@ from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, BudgetSpent, MissingExtra
 from fedcohort.core.federation import Federation
 from fedcohort.core.participation import Participation
+from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.aggregators.gaussian import Released
-from fedcohort.server.dropouts import AsDrawn
 from fedcohort.server.state import Setup, State
 from fedcohort.theory.price import MOST_LAWS, Law, Price, law, priced
 

@@ -26,10 +26,9 @@ from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.harness import ScriptedClient
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
+from fedcohort.server._dropouts import AsDrawn
+from fedcohort.server._guards import LOSS_BIT, Hardened, guards
 from fedcohort.server.aggregators import Plain, weighted_sum
-from fedcohort.server.dropouts import AsDrawn
-from fedcohort.server.guards import Hardened, guards
-from fedcohort.server.guards.losses import LOSS_BIT
 from fedcohort.server.membership import round_context
 from fedcohort.server.round import run_round
 from fedcohort.server.state import Setup, State

@@ -19,8 +19,8 @@ from fedcohort.core.scheme import Claim
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.maths._inclusion import lengths, shortening
+from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
-from fedcohort.server.dropouts.none import AsDrawn
 
 COUNTED = 0.3
 """What "my answer was not shortened" weighs beside the answer itself, in clipping lengths."""
