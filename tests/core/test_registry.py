@@ -31,8 +31,7 @@ from fedcohort.core.errors import (
 from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
 from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
 from fedcohort.core.spec import elements, pieces, split, value, written
-from fedcohort.data.partition import PARTITIONS
-from fedcohort.data.partition.dirichlet_per_client import Sizes
+from fedcohort.data.partition import PARTITIONS, Sizes
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed

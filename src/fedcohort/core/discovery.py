@@ -117,6 +117,7 @@ class _Source:
         if isinstance(node, ast.FunctionDef) and not base:
             product = node.returns and ast.unparse(node.returns)
             public = product == returns and not node.name.startswith("_")
+            public = public and node.args.kwarg is None  # settings have names
             named_like_file = node.name == self.module.rpartition(".")[2]
             return node.name.replace("_", "-") if public or named_like_file else None
         if isinstance(node, ast.ClassDef) and base:

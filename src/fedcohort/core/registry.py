@@ -373,6 +373,7 @@ class Kind(Mapping[str, Any], Generic[T]):
             inspect.isfunction(function)
             and function.__module__ == module.__name__
             and not function.__name__.startswith("_")
+            and inspect.getfullargspec(function).varkw is None  # settings have names
             and self.returns is not None
             and product in (self.returns, self.returns.__name__)
         )

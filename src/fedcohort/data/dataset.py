@@ -32,7 +32,7 @@ class Dataset:
         Number of labels.
     groups_train, groups_test
         (N,) natural ids such as the writer of each image, or None where unknown; a negative
-        number or an empty text is nobody. See `fedcohort.data.partition.natural`.
+        number or an empty text is nobody. See `fedcohort.data.partition`.
     group_names
         Names of the groups, if these are positions in it; see `coded_groups`.
     scaled

@@ -13,7 +13,7 @@ import numpy as np
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Flag, Whole
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.data.partition.base import check
+from fedcohort.data.partition import check
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

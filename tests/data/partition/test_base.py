@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.data.partition import Partition
-from fedcohort.data.partition.base import largest_remainder, members
+from fedcohort.data.partition import Partition, largest_remainder, members
 
 
 def test_sizes_and_histograms_count_what_is_held():

@@ -11,11 +11,11 @@ from scipy.stats import ks_2samp
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.data.partition import (
     PAPER1_SIZES,
+    _by_shares,
     dirichlet_per_class,
     dirichlet_per_client,
     dirichlet_shares,
 )
-from fedcohort.data.partition.dirichlet_per_client import _by_shares
 
 LEVEL = 1e-6  # of each statistical test
 

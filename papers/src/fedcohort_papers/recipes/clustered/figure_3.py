@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.core.cohort import Replies
 from fedcohort.core.federation import Federation
 from fedcohort.core.types import Floats
-from fedcohort.data.partition.dirichlet_per_client import PAPER1_SIZES
+from fedcohort.data.partition import PAPER1_SIZES
 from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
 from fedcohort.selector import Selector

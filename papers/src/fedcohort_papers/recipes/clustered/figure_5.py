@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
-from fedcohort.data.partition.dirichlet_per_client import PAPER1_SIZES, dirichlet_shares
+from fedcohort.data.partition import PAPER1_SIZES, dirichlet_shares
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.reproduction import Claim, Computed, Drawn, Own, Recipe, Results, Scale
 from fedcohort_papers.reproduction.drawing import colour_of, dash_of
