@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.core.errors import DataNotFound
 from fedcohort.privacy import SizeReport
-from fedcohort.privacy.estimator import standard_error
+from fedcohort.privacy._size_estimate import standard_error
 from fedcohort.schemes import SCHEMES
 from fedcohort.simulation.problem import Problem
 from helpers import pages

@@ -178,7 +178,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("schemes/classical.py", "from fedcohort.schemes import uniform"),
         ("schemes/_data_groups.py", "from fedcohort.schemes.classical import Uniform"),
         ("schemes/classical.py", "from fedcohort import Selector"),
-        ("privacy/client.py", "from fedcohort.simulation import simulate"),
+        ("privacy/_client.py", "from fedcohort.simulation import simulate"),
         ("selector.py", "def f():\n    from fedcohort.simulation import simulate"),
         ("theory/moments.py", "from fedcohort.selector import Selector"),
         ("learning/task.py", "from fedcohort.simulation import simulate"),

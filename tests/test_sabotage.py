@@ -57,7 +57,7 @@ from fedcohort.schemes.classical import MD, Binomial, Full, Poisson, Uniform
 from fedcohort.schemes.clustered import ClusteredSize, Target
 from fedcohort.schemes.optimal import Optimal
 from fedcohort.testing import CHECKS, check_scheme, run_check
-from fedcohort.testing.claims import check_design, same_law
+from fedcohort.testing._claims import check_design, same_law
 
 PAPER = Citation("Nobody", "A defect", "Nowhere", 2000)
 

@@ -7,7 +7,7 @@ import pytest
 from fedcohort.core.scheme import Claim
 from fedcohort.schemes import schemes
 from fedcohort.testing import CHECKS, claim_name, run_check
-from fedcohort.testing.claims import CLAIM_CHECKS
+from fedcohort.testing._claims import CLAIM_CHECKS
 
 
 @pytest.mark.parametrize("check", CHECKS)

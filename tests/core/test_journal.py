@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.core.errors import BadCheckpoint, CannotSave
 from fedcohort.core.journal import Journal
-from fedcohort.privacy.journal import Journal as PrivateJournal
+from fedcohort.privacy._client_records import Journal as PrivateJournal
 
 RECORDS = [{"what": "book", "key": f"k{n}", "n": n} for n in range(3)]
 

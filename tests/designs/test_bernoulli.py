@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.designs import Bernoulli
 from fedcohort.schemes.classical import capped
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 
 

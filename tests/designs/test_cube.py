@@ -15,7 +15,7 @@ from fedcohort.designs._balanced import components
 from fedcohort.maths import _cube as flight
 from fedcohort.maths._cube import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
 from fedcohort.maths._draws import coins_each
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.montecarlo import estimated_variance
 

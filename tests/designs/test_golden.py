@@ -19,7 +19,7 @@ from fedcohort.core.design import exact_outcomes
 from fedcohort.core.errors import BadParameter
 from fedcohort.designs import Bernoulli, Rows
 from fedcohort.schemes.clustered import ClusteredSize
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.moments import ExactMoments
 

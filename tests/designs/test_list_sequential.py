@@ -19,7 +19,7 @@ from fedcohort.designs import ConditionalPoisson, Sampford
 from fedcohort.designs import _sequential as list_sequential
 from fedcohort.designs._sequential import ListSequential, Ways
 from fedcohort.maths._inclusion import inclusion_of, weights_for
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 
 KINDS = [ConditionalPoisson, Sampford]

@@ -15,7 +15,7 @@ from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
 from fedcohort.designs import _balanced as pivotal
 from fedcohort.designs._balanced import duel
 from fedcohort.maths._draws import Tickets
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=7).filter(any)

@@ -12,7 +12,7 @@ from fedcohort.core.design import MATRIX_LIMIT
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any)
 DRAWS = st.integers(1, 7)

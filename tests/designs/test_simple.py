@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.core.streams import stream
 from fedcohort.designs import Everyone, Simple
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)

@@ -9,7 +9,7 @@ from fedcohort.core import Shares
 from fedcohort.core.design import Design
 from fedcohort.core.errors import TooLarge
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
-from fedcohort.testing.claims import check_design
+from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 
 SIZES = np.array([5, 4, 3, 2, 1, 6])

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import fedcohort
 from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
-from fedcohort.privacy.composition import gaussian_epsilon
+from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.server import Fault
 from fedcohort.simulation import Quadratic, simulate
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedcohort.core import Shares
 from fedcohort.designs import Rows, Simple
 from fedcohort.maths._inclusion import count_tails, largest_of_others
-from fedcohort.maths.hockey_stick import convex, gaussian
+from fedcohort.privacy._accounting import convex, gaussian
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=3), st.integers(1, 3))

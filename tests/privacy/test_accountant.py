@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded
-from fedcohort.privacy.accountant import Accountant
-from fedcohort.privacy.journal import Journal
+from fedcohort.privacy._client_records import Accountant, Journal
 
 
 def opened(path: Path, ceiling: float = 1.0) -> Accountant:

@@ -25,8 +25,7 @@ from fedcohort.designs import (
     Stratified,
     Systematic,
 )
-from fedcohort.privacy.amplification import ADJACENCIES, Part
-from fedcohort.privacy.composition import Rounds, epsilon
+from fedcohort.privacy._accounting import ADJACENCIES, Part, Rounds, epsilon
 from helpers.mixtures import STEP, density, neighbours, profile
 
 pytest.importorskip("dp_accounting")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.maths.hockey_stick import gaussian
-from fedcohort.privacy.composition import gaussian_epsilon
+from fedcohort.privacy._accounting import gaussian, gaussian_epsilon
 
 
 @pytest.mark.parametrize("distance", [0.05, 0.3, 1.0, 4.0, 30.0])

@@ -19,8 +19,8 @@ from fedcohort.core.errors import (
 )
 from fedcohort.maths._noise import law, scale_for
 from fedcohort.privacy import ClientPolicy, PrivateCounts
-from fedcohort.privacy import counts as module
-from fedcohort.privacy.counts import private_counts
+from fedcohort.privacy import _client as module
+from fedcohort.privacy._client import private_counts
 
 
 def test_the_noise_follows_the_discrete_laplace_law() -> None:

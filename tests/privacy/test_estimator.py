@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
-from fedcohort.privacy.estimator import (
+from fedcohort.privacy._mechanisms import SizeReport
+from fedcohort.privacy._size_estimate import (
     Clipping,
     Rate,
     TotalEstimate,
@@ -24,7 +25,6 @@ from fedcohort.privacy.estimator import (
     unbiased_total,
     variance_of_total,
 )
-from fedcohort.privacy.response import SizeReport
 from fedcohort.simulation.private_twin import report_sizes
 
 

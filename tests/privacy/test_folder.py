@@ -18,7 +18,7 @@ from fedcohort.core.errors import (
     PolicyRefused,
 )
 from fedcohort.privacy import ClientPolicy, PrivateCounts, PrivateSize, SizeReport, SizeRequest
-from fedcohort.privacy.journal import Journal
+from fedcohort.privacy._client_records import Journal
 
 REQUEST = SizeRequest("task", SizeReport(300, 3.0))
 LABELS = np.array([5, 7])

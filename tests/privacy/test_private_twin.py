@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.privacy.response import UNIT, SizeReport
+from fedcohort.privacy._mechanisms import UNIT, SizeReport
 from fedcohort.simulation.private_twin import _tickets, report_size, report_sizes
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadParameter, NoEntropy
-from fedcohort.privacy.response import (
+from fedcohort.privacy._mechanisms import (
     UNIT,
     SizeReport,
     alpha_of_epsilon,
@@ -344,7 +344,7 @@ def test_without_urandom_there_is_no_answer() -> None:
     script = (
         "import os, sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from fedcohort.privacy.response import SizeReport, draw\n"
+        "from fedcohort.privacy._mechanisms import SizeReport, draw\n"
         "import random\n"
         "def fail(n): raise NotImplementedError('no urandom')\n"
         "os.urandom = random._urandom = fail\n"

@@ -13,7 +13,7 @@ from fedcohort.core.errors import BadInput, BadParameter, BudgetExceeded, Policy
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.maths._noise import law
 from fedcohort.privacy import ClientPolicy, PrivateSize
-from fedcohort.privacy.size_sum import NO_SHARE, SizeShare, draw_share, estimate_sum, possible
+from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, draw_share, estimate_sum, possible
 from fedcohort.simulation.private_twin import share_size
 
 WORK = LocalWork(steps=1, lr=0.5, batch=None)

@@ -11,8 +11,8 @@ import pytest
 
 from fedcohort.core.errors import BadParameter, BudgetExceeded
 from fedcohort.privacy import ClientPolicy, PrivateCounts
-from fedcohort.privacy.accountant import Accountant
-from fedcohort.privacy.composition import answers_epsilon
+from fedcohort.privacy._accounting import answers_epsilon
+from fedcohort.privacy._client_records import Accountant
 
 
 def exact(epsilons, delta):

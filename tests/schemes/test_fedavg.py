@@ -10,7 +10,7 @@ from fedcohort import Claim, Federation, Selector, scheme
 from fedcohort.core.errors import CheckFailed
 from fedcohort.harness.trial import Trial
 from fedcohort.testing import check_scheme, run_check
-from fedcohort.testing.claims import check_unbiased
+from fedcohort.testing._claims import check_unbiased
 from fedcohort.theory.moments import enumerated_moments
 
 SIZES = [3, 2, 1]

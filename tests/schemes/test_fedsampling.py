@@ -33,7 +33,7 @@ from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.private_twin import report_size
-from fedcohort.testing.claims import check_even_over_samples
+from fedcohort.testing._claims import check_even_over_samples
 from helpers.twins import gradient_sum, samples_of
 
 LEVEL = 1e-6

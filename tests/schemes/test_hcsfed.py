@@ -14,7 +14,7 @@ from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
 from fedcohort.core.latest import LatestRows
 from fedcohort.maths._groups import neyman_allocation, proportional_allocation
 from fedcohort.schemes.hcsfed import Cluster, ClusterNeyman, HCSFed, Importance, Seen
-from fedcohort.testing.claims import check_unbiased
+from fedcohort.testing._claims import check_unbiased
 from fedcohort.theory import enumerated_moments
 from fedcohort.theory.strata import (
     hansen_hurwitz_variance,

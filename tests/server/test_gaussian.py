@@ -14,7 +14,7 @@ from fedcohort import simulate
 from fedcohort.core.cohort import Cohort
 from fedcohort.core.errors import BadInput, BudgetSpent, NoEntropy
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.privacy.composition import gaussian_epsilon
+from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.server._dropouts import AsDrawn, Hajek, Redraw
 from fedcohort.server.aggregators import Gaussian, Plain, Released

@@ -12,8 +12,7 @@ from fedcohort.core import Citation, Claim, Cohort, Federation, NoState, Scheme,
 from fedcohort.core.errors import BadInput, BadParameter, TooImprecise
 from fedcohort.designs import Bernoulli, Simple
 from fedcohort.harness import Trial
-from fedcohort.privacy.amplification import Part
-from fedcohort.privacy.composition import Rounds, epsilon, gaussian_epsilon
+from fedcohort.privacy._accounting import Part, Rounds, epsilon, gaussian_epsilon
 from fedcohort.schemes import SCHEMES, scheme
 from fedcohort.theory import noise_for, price
 from fedcohort.theory.price import _Bill, law

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.privacy import SizeReport, estimator
+from fedcohort.privacy import SizeReport
+from fedcohort.privacy import _size_estimate as estimator
 from fedcohort.theory import rate_error
 
 F = Fraction

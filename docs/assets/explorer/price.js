@@ -1,5 +1,5 @@
 /* What a run costs in privacy: epsilon of the worst-off client where noise is added to the sum and
-   nobody learns who took part. The bounds of fedcohort.privacy.amplification, composed as privacy
+   nobody learns who took part. The bounds of fedcohort.privacy._accounting, composed as privacy
    loss distributions (connect-the-dots, one Fourier transform). See docs/privacy.md. */
 (function (root) {
   "use strict";

@@ -14,7 +14,7 @@ from fedcohort import theory
 from fedcohort.cli.columns import ColumnOption, clients_given
 from fedcohort.cli.words import typed
 from fedcohort.core.errors import BadInput, FedcohortError, MissingExtra
-from fedcohort.privacy.amplification import ADJACENCIES
+from fedcohort.privacy._accounting import ADJACENCIES
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES

@@ -21,7 +21,7 @@ from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
 from fedcohort.learning.work import LocalWork
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
-from fedcohort.privacy.size_sum import MECHANISM, SizeShare
+from fedcohort.privacy._size_estimate import MECHANISM, SizeShare
 
 if TYPE_CHECKING:
     from fedcohort.flower.client import CohortClientApp

@@ -6,9 +6,9 @@ simulated clients use the seeded twin `fedcohort.simulation.private_twin`, which
 here may import.
 """
 
-from fedcohort.privacy.client import PrivateSize, SizeRequest
-from fedcohort.privacy.counts import PrivateCounts
-from fedcohort.privacy.estimator import (
+from fedcohort.privacy._client import ClientPolicy, PrivateCounts, PrivateSize, SizeRequest
+from fedcohort.privacy._mechanisms import SizeReport, best_levels
+from fedcohort.privacy._size_estimate import (
     Clipping,
     Rate,
     TotalEstimate,
@@ -20,8 +20,6 @@ from fedcohort.privacy.estimator import (
     standard_error,
     variance_of_total,
 )
-from fedcohort.privacy.policy import ClientPolicy
-from fedcohort.privacy.response import SizeReport, best_levels
 
 __all__ = [
     "ClientPolicy",

@@ -34,7 +34,7 @@ from fedcohort.core.shaped import Shaped
 from fedcohort.core.shares import exact_sum
 from fedcohort.core.types import Array, Ints
 from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
-from fedcohort.privacy.size_sum import NO_SHARE, SizeShare, estimate_sum, possible
+from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, estimate_sum, possible
 
 NO_ANSWER = -1
 

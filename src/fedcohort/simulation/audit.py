@@ -30,7 +30,7 @@ from fedcohort.core.plain_values import for_json
 from fedcohort.core.scheme import RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats, Ints
-from fedcohort.privacy.amplification import ADD_REMOVE, ADJACENCIES
+from fedcohort.privacy._accounting import ADD_REMOVE, ADJACENCIES
 from fedcohort.schemes import as_scheme
 from fedcohort.server.aggregators.gaussian import Gaussian, Released, _Account
 from fedcohort.theory.price import _nobody, law, price

@@ -21,7 +21,7 @@ from fedcohort.learning.task import Task
 from fedcohort.learning.work import LocalWork
 from fedcohort.maths._noise import noisy_counts
 from fedcohort.privacy import SizeReport
-from fedcohort.privacy.size_sum import SizeShare
+from fedcohort.privacy._size_estimate import SizeShare
 from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.private_twin import report_size, share_size
 

@@ -1,6 +1,6 @@
 """The seeded twin of a private client, for simulations only.
 
-The law is that of `fedcohort.privacy.response`, ticket for ticket; the randomness is a seeded
+The law is that of `fedcohort.privacy._mechanisms`, ticket for ticket; the randomness is a seeded
 generator, so that a simulation can be repeated. For the same reason it protects nobody:
 whoever knows the seed knows the answers. Nothing under ``fedcohort.privacy`` may import this
 module, and a test sees to it.
@@ -19,8 +19,8 @@ import numpy as np
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Bools, Ints
 from fedcohort.maths._draws import WORD, Rng, below
-from fedcohort.privacy.response import SizeReport, whole_size
-from fedcohort.privacy.size_sum import SizeShare
+from fedcohort.privacy._mechanisms import SizeReport, whole_size
+from fedcohort.privacy._size_estimate import SizeShare
 
 
 def report_size(rng: Rng, size: int, report: SizeReport) -> int:

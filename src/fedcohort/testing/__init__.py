@@ -12,8 +12,8 @@ In a test of your own package::
         result = fedcohort.testing.run_check(name, MyScheme)
         assert result.passed, result.detail
 
-What is checked stands in `fedcohort.testing.claims` (what a scheme claims),
-`fedcohort.testing.conduct` and `fedcohort.testing.runs` (what all schemes must do, in a round
+What is checked stands in `fedcohort.testing._claims` (what a scheme claims),
+`fedcohort.testing._conduct` and `fedcohort.testing._conduct` (what all schemes must do, in a round
 and in a run). Each check runs over small federations (equal sizes, skewed ones, one big client,
 a client without data, one client alone, and a larger one) and over the variants of a scheme:
 each value of a parameter that is a choice.
@@ -52,8 +52,8 @@ from fedcohort.core.registry import not_a_dataclass
 from fedcohort.core.scheme import Claim, Scheme
 from fedcohort.schemes import find
 from fedcohort.schemes import scheme as scheme_by_word
-from fedcohort.testing import claims, conduct, runs, signals
-from fedcohort.testing.claims import NotApplicable
+from fedcohort.testing import _claims, _conduct, _signals
+from fedcohort.testing._claims import NotApplicable
 
 Subject = Scheme[Any] | type[Scheme[Any]] | str
 
@@ -97,24 +97,24 @@ def claim_name(claim: Claim) -> str:
 def _claimed(claim: Claim, scheme: Scheme[Any], federation: Federation, answer: Any) -> None:
     if claim not in scheme.claims:
         raise NotApplicable(f"not claimed: {claim.value}")
-    claims.CLAIM_CHECKS[claim](scheme, federation, answer)
+    _claims.CLAIM_CHECKS[claim](scheme, federation, answer)
 
 
-CHECKS: Mapping[str, claims.Check] = {
-    "declaration": conduct.check_declaration,
-    "parameters": conduct.check_parameters,
+CHECKS: Mapping[str, _claims.Check] = {
+    "declaration": _conduct.check_declaration,
+    "parameters": _conduct.check_parameters,
     **{claim_name(claim): partial(_claimed, claim) for claim in Claim},
-    "moments": claims.check_moments,
-    "cohorts": conduct.check_cohorts,
-    "signals": signals.check_signals,
-    "answers": signals.check_answers,
-    "pure": conduct.check_pure,
-    "arrival": conduct.check_arrival,
-    "equivariant": conduct.check_equivariant,
-    "state": conduct.check_state,
-    "resume": runs.check_resume,
-    "newcomers": runs.check_newcomers,
-    "deterministic": conduct.check_deterministic,
+    "moments": _claims.check_moments,
+    "cohorts": _conduct.check_cohorts,
+    "signals": _signals.check_signals,
+    "answers": _signals.check_answers,
+    "pure": _conduct.check_pure,
+    "arrival": _conduct.check_arrival,
+    "equivariant": _conduct.check_equivariant,
+    "state": _conduct.check_state,
+    "resume": _conduct.check_resume,
+    "newcomers": _conduct.check_newcomers,
+    "deterministic": _conduct.check_deterministic,
 }
 """Every check by name."""
 ONCE = frozenset({"declaration", "parameters", "deterministic"})

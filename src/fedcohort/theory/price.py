@@ -24,8 +24,17 @@ from fedcohort.core.plain_values import for_json
 from fedcohort.core.scheme import Claim, RoundContext, Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
-from fedcohort.privacy.amplification import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, Part
-from fedcohort.privacy.composition import ACCOUNTANTS, PLD, POINTS, Rounds, epsilon
+from fedcohort.privacy._accounting import (
+    ACCOUNTANTS,
+    ADD_REMOVE,
+    ADJACENCIES,
+    PLD,
+    POINTS,
+    REPLACE_ONE,
+    Part,
+    Rounds,
+    epsilon,
+)
 from fedcohort.schemes import as_scheme
 
 CURVE = 11

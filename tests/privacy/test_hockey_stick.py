@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fedcohort.maths import hockey_stick
+from fedcohort.privacy import _accounting as hockey_stick
 
 GRID = np.linspace(-14.0, 14.0, 200_001)
 STEP = GRID[1] - GRID[0]

@@ -1,4 +1,4 @@
-"""How a client reports its number of samples under local differential privacy.
+"""Mechanisms by which a client reports its size under local differential privacy.
 
 The problem. FedSampling needs the total N = sum_c n_c, and no client wants to tell its n_c.
 Each client therefore answers with a random value whose law depends so little on n_c that no

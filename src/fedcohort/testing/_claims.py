@@ -1,4 +1,4 @@
-"""Proofs by running: one check per `Claim`, and the checks that every scheme must pass.
+"""One check for each `Claim`, by enumeration, and the checks that every scheme must pass.
 
 A check takes a scheme and a federation (and, if the scripted clients will not do, a function
 that answers questions) and returns nothing, or raises `CheckFailed` with one sentence. With few

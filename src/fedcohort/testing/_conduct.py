@@ -1,4 +1,4 @@
-"""How every scheme must behave, whatever it claims: the second half of the checks.
+"""Checks of behavior that hold for every scheme, and the replay of its rounds.
 
 Deciding changes nothing, the same seed gives the same cohorts everywhere, names and arrival
 order do not matter, only available clients are chosen, only declared signals are asked, silent
@@ -7,10 +7,18 @@ clients do no harm, and parameters outside their declared ranges are refused in 
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import inspect
+import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +27,7 @@ import numpy as np
 from fedcohort.core import store
 from fedcohort.core.citation import Citation
 from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Answer
+from fedcohort.core.conversation import Answer, Ask
 from fedcohort.core.errors import (
     BadParameter,
     CheckFailed,
@@ -32,8 +40,113 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.harness.trial import SETTLED, Trial
-from fedcohort.testing.claims import NotApplicable, same_law
-from fedcohort.testing.replay import elsewhere, fingerprint, first_cohorts
+from fedcohort.selector import Selector
+from fedcohort.testing._claims import NotApplicable, same_law
+
+# The cohorts of a scheme in another process, where strings hash differently.
+#
+# A scheme that iterates over a set, hashes a string or reads the clock gives other cohorts there.
+
+
+HASH_SEED = "4242"
+
+
+def fingerprint(cohorts: list[Cohort]) -> list[list[Any]]:
+    """Cohorts bit for bit, as JSON can carry them."""
+    return [
+        [
+            c.clients.tolist(),
+            [float(w).hex() for w in c.weights],
+            c.draws.tolist(),
+            c.data_rate,
+            c.per_sample,
+        ]
+        for c in cohorts
+    ]
+
+
+def first_cohorts(trial: Trial, count: int) -> list[Cohort]:
+    """The cohorts of the first rounds."""
+    return [cohort for cohort, _ in trial.rounds(trial.start(), 0, count)]
+
+
+def elsewhere(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None, count: int
+) -> list[list[Any]] | None:
+    """The fingerprint of the same rounds in another process; None if it cannot be sent there."""
+    wanted = [type(scheme), *([] if answer is None else [answer])]
+    if not all(map(_has_address, wanted)):
+        return None
+    job = {
+        "scheme": _address(type(scheme)),
+        "answer": None if answer is None else _address(answer),
+        "parameters": dict(scheme.parameters),
+        "parts": [int(part) for part in federation.shares.parts],
+        "sizes": None if federation.sizes is None else [int(size) for size in federation.sizes],
+        "count": count,
+    }
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", "from fedcohort.testing._conduct import main; main()"],
+        input=json.dumps(job),
+        env={**os.environ, "PYTHONHASHSEED": HASH_SEED, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the other process failed: {done.stderr.strip().splitlines()[-1]}")
+    cohorts: list[list[Any]] = json.loads(done.stdout)
+    return cohorts
+
+
+def main() -> None:
+    """What runs in the other process: a job comes in, a fingerprint goes out."""
+    job = json.load(sys.stdin)
+    scheme = _find(job["scheme"]).build(**job["parameters"])
+    parts, sizes = (
+        None if job[name] is None else _integers(job[name]) for name in ("parts", "sizes")
+    )
+    federation = Federation.restored(parts, sizes, len(job["parts"]))  # type: ignore[arg-type]
+    answer = None if job["answer"] is None else _find(job["answer"])
+    cohorts = first_cohorts(Trial.of(scheme, federation, answer), job["count"])
+    json.dump(fingerprint(cohorts), sys.stdout)
+
+
+def _integers(values: list[int]) -> Any:
+    return np.array(values, dtype=object if max(values) >= 2**63 else np.int64)
+
+
+def _has_address(thing: Any) -> bool:
+    """Not a local or a lambda, nor typed at a prompt or in a notebook."""
+    try:
+        inspect.getsource(thing)
+        return "<" not in thing.__qualname__ and Path(inspect.getfile(thing)).is_file()
+    except (AttributeError, TypeError, OSError):  # a partial; no file, or not in it
+        return False
+
+
+def _address(thing: Any) -> list[str]:
+    return [thing.__module__, thing.__qualname__, inspect.getfile(thing)]
+
+
+def _find(address: list[str]) -> Any:
+    """The class or function at an address: by module, else by file."""
+    module_name, name, file = address
+    try:
+        if module_name == "__main__":
+            raise ModuleNotFoundError
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError:
+        spec = importlib.util.spec_from_file_location("fedcohort_checked", file)
+        if spec is None or spec.loader is None:
+            raise
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["fedcohort_checked"] = module
+        spec.loader.exec_module(module)
+    return reduce(getattr, name.split("."), module)
+
 
 ROUNDS = 2 * SETTLED
 DRAWS = 3
@@ -281,3 +394,65 @@ def _start_is_random(trial: Trial) -> bool:
     states = [replace(trial, seed=seed).start() for seed in range(3)]
     pictures = [_snapshot(state, trial.federation) for state in states]
     return any(picture != pictures[0] for picture in pictures)
+
+
+# A scheme in a run of several rounds: it can be interrupted, and clients may come and go.
+
+
+def check_resume(scheme: Scheme[Any], federation: Federation, answer: Answer | None = None) -> None:
+    """A selector that was saved and loaded in the middle of a run continues bit for bit."""
+    trial = Trial.of(scheme, federation, answer)
+    selector = Selector(scheme, federation, seed=1, ask=trial.answer)
+    _play(selector, trial)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "selector.npz"
+        selector.save(path)
+        loaded = Selector.load(path, ask=trial.answer, kind=type(scheme))
+    if fingerprint(_play(loaded, trial)) != fingerprint(_play(selector, trial)):
+        raise CheckFailed(f"{scheme}: a selector that was saved and loaded gives other cohorts.")
+
+
+def check_newcomers(
+    scheme: Scheme[Any], federation: Federation, answer: Answer | None = None
+) -> None:
+    """Between rounds a client joins, at the first position, and later another one leaves.
+
+    The newcomer is a twin of a client that is there, so that any ``answer`` can speak for it.
+    """
+    everybody = np.arange(len(federation) + 1)
+    whole = Trial.of(scheme, federation, answer)
+    before, joined, left = (
+        _with_a_twin(whole, names)
+        for names in (everybody[1:], everybody, np.delete(everybody, 1 + federation.present[-1]))
+    )
+    selector = Selector(scheme, before.federation, seed=1, ask=before.answer)
+    _play(selector, before)
+    for trial in (joined, left):
+        selector.ask = trial.answer
+        selector.update(trial.federation)
+        for cohort in _play(selector, trial):
+            check_cohort(trial, selector.round, cohort, None)
+
+
+def _with_a_twin(trial: Trial, names: Ints) -> Trial:
+    """The trial of the clients of these names: 0 is a newcomer, i + 1 is the client i."""
+    federation = trial.federation
+    who = np.append(federation.present[0], np.arange(len(federation)))[names]
+    if federation.sizes is None:
+        shares = federation.importance[who]
+        some = Federation(importance=shares / shares.sum(), ids=names.tolist())
+    else:
+        some = Federation(sizes=federation.sizes[who], ids=names.tolist())
+
+    def answer(ask: Ask) -> Array:
+        return trial.answer(replace(ask, clients=who[ask.clients]))
+
+    return replace(trial, federation=some, answer=answer)
+
+
+def _play(selector: Selector, trial: Trial) -> list[Cohort]:
+    cohorts = []
+    for _ in range(SETTLED):
+        cohorts.append(selector.select())
+        selector.observe(trial.replies(cohorts[-1]))
+    return cohorts

@@ -1,4 +1,4 @@
-"""What a scheme asks and hears: declared, as declared, and no reason to crash."""
+"""Checks of queries and replies: declared signals only, and no reply that ends a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fedcohort.core.types import Array
 from fedcohort.harness.scripted import ScriptedClient
 from fedcohort.harness.trial import SETTLED, Trial
 from fedcohort.selector import Selector
-from fedcohort.testing.claims import NotApplicable
-from fedcohort.testing.conduct import check_cohort
+from fedcohort.testing._claims import NotApplicable
+from fedcohort.testing._conduct import check_cohort
 
 SPOILT = (
     ("every other answer is NaN", np.nan, 2),
