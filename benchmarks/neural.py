@@ -46,7 +46,7 @@ from fedcohort.learning import (
     network,
 )
 from fedcohort.learning.models import MODELS
-from fedcohort.learning.trainers import torch_cohort
+from fedcohort.learning.trainers import _torch as torch_cohort
 
 Round = Callable[[int], None]
 SAMPLES = 500

@@ -37,8 +37,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedcohort.learning import MLP, Softmax
-from fedcohort.learning.trainers import plain
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
+from fedcohort.learning.trainers import _plain as plain
 
 CLIENTS, COHORT, DEFERRED = 100, 10, 10
 

@@ -11,8 +11,8 @@ from scipy.stats import binom, chi2
 
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.types import Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import batches, participants
-from fedcohort.learning.work import LocalWork
 
 LEVEL = 1e-6
 

@@ -12,9 +12,11 @@ import torch
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning import MLP, Softmax, learning_task
-from fedcohort.learning.trainers import batched, layers, plain
-from fedcohort.learning.trainers import cohort as training
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
+from fedcohort.learning.trainers import _batched as batched
+from fedcohort.learning.trainers import _batched as training
+from fedcohort.learning.trainers import _first_layer as layers
+from fedcohort.learning.trainers import _plain as plain
 from helpers.twins import gradient_sum, mean_loss, samples_of
 
 KINDS = [Softmax, MLP]

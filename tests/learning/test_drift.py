@@ -11,7 +11,8 @@ import pytest
 from fedcohort.core.errors import BadInput
 from fedcohort.core.types import Array, Ints
 from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
-from fedcohort.learning.trainers import batched, plain
+from fedcohort.learning.trainers import _batched as batched
+from fedcohort.learning.trainers import _plain as plain
 from helpers.twins import mean_loss, samples_of
 
 SIZES = [30, 7, 0, 61, 1, 200]

@@ -29,7 +29,8 @@ from fedcohort.learning import (
     TorchModel,
 )
 from fedcohort.learning.batches import batches
-from fedcohort.learning.trainers import batched, plain
+from fedcohort.learning.trainers import _batched as batched
+from fedcohort.learning.trainers import _plain as plain
 
 SIZES = [30, 7, 0, 61, 1, 45]
 CLIENTS = np.array([4, 2, 0, 3, 5, 1])

@@ -7,8 +7,8 @@ import pytest
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.learning import Quadratic
-from fedcohort.learning.trainers import plain
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
+from fedcohort.learning.trainers import _plain as plain
 
 
 def philox(seed: int) -> np.random.Generator:

@@ -10,7 +10,7 @@ import pytest
 from fedcohort import Ask, Signal, scheme, simulate
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.streams import stream
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.core.errors import BadParameter
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 
 def test_defaults_are_fifty_steps_of_fifty() -> None:

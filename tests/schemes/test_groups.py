@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Ask, Federation, Selector, scheme
 from fedcohort.core import converse
 from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.maths._clusters import dbscan
 from fedcohort.maths._distances import hellinger
 from fedcohort.maths._noise import noisy_counts

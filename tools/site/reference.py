@@ -29,7 +29,7 @@ MODULES = {
     "ledger": "ledger",
     "server": "server server._optimizers server.aggregators server._dropouts server._guards",
     "algorithms": "algorithms",
-    "learning": "learning learning.schedules",
+    "learning": "learning learning._local",
     "data": "data data.partition data.sets",
     "simulation": "simulation simulation.problem simulation._availability trace "
     "simulation.trials simulation.tuning",

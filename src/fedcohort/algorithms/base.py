@@ -40,7 +40,7 @@ from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 Rows = Mapping[str, Array]
 """Named tables (k, d), one row per client."""

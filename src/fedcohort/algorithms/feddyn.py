@@ -11,7 +11,7 @@ from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vecto
 from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Real
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fedcohort.core.citation import Citation
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.parameters import Maybe, Real
 from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 TAU, SUMS = "tau", "sums"
 """Vectors of the server: tau of the round, and the sums over earlier rounds that give it."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from fedcohort.algorithms.base import Algorithm, LocalRule, Rows, Vectors
 from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Real
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 
 @dataclass(frozen=True)

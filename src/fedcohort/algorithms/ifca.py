@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadParameter, brief
 from fedcohort.core.parameters import OneOf, Real, Whole, is_whole
 from fedcohort.core.spec import elements
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 SHARED = "shared"
 """The vector of the server that is 1 where a parameter is common to all models."""

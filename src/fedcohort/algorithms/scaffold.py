@@ -9,7 +9,7 @@ from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vecto
 from fedcohort.core.citation import Citation
 from fedcohort.core.parameters import Whole
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from fedcohort.cli.running import (
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
+from fedcohort.learning._local import SCHEDULES
 from fedcohort.learning.models import MODELS
-from fedcohort.learning.schedules import SCHEDULES
 from fedcohort.server._dropouts import RULES
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS

@@ -15,7 +15,7 @@ from fedcohort.cli.tables import read_importance
 from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.core.told import ROUND_LIMIT
-from fedcohort.learning.work import BATCHES
+from fedcohort.learning._local import BATCHES
 from fedcohort.server._dropouts import dropout_rule
 from fedcohort.server._guards import guards
 from fedcohort.server._optimizers import optimiser

@@ -435,7 +435,7 @@ KINDS = (
     "fedcohort.data.partition:PARTITIONS",
     "fedcohort.data.sets:DATA_SETS",
     "fedcohort.learning.models:MODELS",
-    "fedcohort.learning.schedules:SCHEDULES",
+    "fedcohort.learning._local:SCHEDULES",
     "fedcohort.report.panels:PANELS",
     "fedcohort.schemes:SCHEMES",
     "fedcohort.server.aggregators:AGGREGATORS",

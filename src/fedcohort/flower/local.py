@@ -17,7 +17,7 @@ from fedcohort.core.files import file_name
 from fedcohort.core.types import Array
 from fedcohort.flower.wire import Layout
 from fedcohort.flower.work import Rule
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 MEMORY = "client-memory"
 KEPT, PROPOSED = "kept", "proposed"

@@ -19,7 +19,7 @@ from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
 from fedcohort.privacy._size_estimate import MECHANISM, SizeShare
 

@@ -15,8 +15,8 @@ from fedcohort.flower import wire
 from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work
 from fedcohort.learning import Task
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.model import cut
-from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_task, check_work
 from fedcohort.simulation.clients import Coins, SimulatedClients
 

@@ -15,8 +15,8 @@ from fedcohort.core.streams import from_key, stream
 from fedcohort.core.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.coins import COIN_BYTES
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import participants
-from fedcohort.learning.work import LocalWork
 
 
 class Rule(NamedTuple):

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.core.errors import MissingExtra
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
@@ -14,15 +15,13 @@ from fedcohort.learning.quadratic import Quadratic
 from fedcohort.learning.task import Evaluation, Task
 from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.trainers import Batched, PlainLoop
-from fedcohort.learning.work import LocalWork
 
 if TYPE_CHECKING:
     from fedcohort.learning.models._images import Images
     from fedcohort.learning.models._tokens import Tokens
     from fedcohort.learning.network import Network
     from fedcohort.learning.torch_model import TorchModel
-    from fedcohort.learning.trainers.torch_cohort import TorchCohort
-    from fedcohort.learning.trainers.torch_loop import TorchLoop
+    from fedcohort.learning.trainers._torch import TorchCohort, TorchLoop
 
 __all__ = [
     "MLP",
@@ -52,8 +51,8 @@ _OF_TORCH = {
     "Images": "models._images",
     "Network": "network",
     "Tokens": "models._tokens",
-    "TorchCohort": "trainers.torch_cohort",
-    "TorchLoop": "trainers.torch_loop",
+    "TorchCohort": "trainers._torch",
+    "TorchLoop": "trainers._torch",
     "TorchModel": "torch_model",
 }
 """What needs torch, and where it is: torch takes seconds to import, and need not be installed."""

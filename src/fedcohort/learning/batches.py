@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.core.errors import TooLarge
 from fedcohort.core.memory import free_bytes
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.maths._draws import distinct
 
 _SORTED = 64  # times a batch: of more samples, a few are drawn rather than all put in order

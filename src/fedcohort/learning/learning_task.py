@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import participants
 from fedcohort.learning.checks import is_integer
 from fedcohort.learning.data import ClientData
@@ -18,7 +19,6 @@ from fedcohort.learning.model import Model
 from fedcohort.learning.task import Evaluation, Task, check_importance
 from fedcohort.learning.trainer import Computation, Trainer
 from fedcohort.learning.trainers import TRAINERS
-from fedcohort.learning.work import LocalWork
 from fedcohort.learning.wrong_use import check_parts
 from fedcohort.maths._draws import distinct
 

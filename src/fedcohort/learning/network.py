@@ -271,8 +271,10 @@ class Network(Model):
 
     def trainer(self, data: ClientData) -> Trainer:
         """Clients side by side where that is faster, else one after another."""
-        from fedcohort.learning.trainers.torch_cohort import TorchCohort  # which need this class
-        from fedcohort.learning.trainers.torch_loop import TorchLoop
+        from fedcohort.learning.trainers._torch import (
+            TorchCohort,  # which need this class
+            TorchLoop,
+        )
 
         together = TorchCohort()
         return together if together.misfit(self, data) is None else TorchLoop()

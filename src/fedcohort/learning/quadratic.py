@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.task import Evaluation, Task, check_importance
-from fedcohort.learning.trainers.plain import quadratic_update
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning.trainers._plain import quadratic_update
 
 
 class Quadratic(Task):

@@ -16,8 +16,8 @@ from fedcohort.core import notebook
 from fedcohort.core.errors import BadInput, BadParameter, Diverged
 from fedcohort.core.fingerprint import Digest, attributes
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import participants
-from fedcohort.learning.work import LocalWork
 
 
 @dataclass(frozen=True)

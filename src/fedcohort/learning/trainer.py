@@ -10,9 +10,9 @@ import numpy as np
 
 from fedcohort.core.fingerprint import Digest
 from fedcohort.core.types import Array, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData, Rows
 from fedcohort.learning.model import Model
-from fedcohort.learning.work import LocalWork
 
 
 class Computation(ABC):

@@ -10,10 +10,10 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fedcohort.core.errors import BadInput, brief
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model
 from fedcohort.learning.task import Task
-from fedcohort.learning.work import LocalWork
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.core.disclosure import Disclosure
 from fedcohort.core.parameters import Checked, Whole
 from fedcohort.learning import Task
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.own_work import OwnWork

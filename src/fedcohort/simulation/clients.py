@@ -16,9 +16,9 @@ from fedcohort.core.conversation import Ask
 from fedcohort.core.errors import NotOffered
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.model import cut
 from fedcohort.learning.task import Task
-from fedcohort.learning.work import LocalWork
 from fedcohort.maths._noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy._size_estimate import SizeShare

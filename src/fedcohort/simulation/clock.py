@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort.core.client import UPDATE, Signal, row_bytes
 from fedcohort.core.conversation import Ask
 from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
 from fedcohort.server._stragglers import Closed
 from fedcohort.server.latencies import Stopwatch

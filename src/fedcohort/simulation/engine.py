@@ -27,7 +27,7 @@ from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.core.versions import versions
 from fedcohort.learning import LocalWork, Task
-from fedcohort.learning.work import CONSTANT
+from fedcohort.learning._local import CONSTANT
 from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme

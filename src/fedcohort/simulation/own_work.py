@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.core.spec import spec, split, value
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 
 SETTINGS = tuple(field.name for field in fields(LocalWork))
 

@@ -12,7 +12,7 @@ from fedcohort.core.scheme import Scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Array, Floats
 from fedcohort.learning import Task
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import federation_of
 from fedcohort.theory.skew import Skew, objective_gap, selection_skew

@@ -15,7 +15,7 @@ from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning, Une
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.core.streams import stream
 from fedcohort.learning import LearningTask, Task
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.divisions import Divisions, Source, task_of

@@ -19,7 +19,7 @@ from fedcohort.core.parameters import is_whole
 from fedcohort.core.plain_values import fields_not_at_default, plain_settings, settings_digest
 from fedcohort.core.types import Array
 from fedcohort.learning import Task
-from fedcohort.learning.work import LocalWork
+from fedcohort.learning._local import LocalWork
 from fedcohort.simulation.arms import Which
 from fedcohort.simulation.grid import Grid
 from fedcohort.simulation.problem import Problem

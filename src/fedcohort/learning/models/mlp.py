@@ -16,7 +16,7 @@ from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
 from fedcohort.learning.model import Model
-from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
+from fedcohort.learning.trainers._batched import GRAM_BYTES, Batched
 
 
 @dataclass(frozen=True)

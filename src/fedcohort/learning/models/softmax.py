@@ -13,7 +13,7 @@ from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask
 from fedcohort.learning.model import Model
-from fedcohort.learning.trainers.batched import GRAM_BYTES, Batched
+from fedcohort.learning.trainers._batched import GRAM_BYTES, Batched
 
 
 @Model.register  # by its name: `from_partition` makes the task
@@ -45,7 +45,7 @@ class Softmax(LearningTask):
 
     Examples
     --------
-    >>> from fedcohort.learning.work import LocalWork
+    >>> from fedcohort.learning._local import LocalWork
     >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
     >>> task = Softmax(x, y, x, y, clients=[[0, 1], [2, 3]], classes=2)
     >>> theta = task.initial(seed=0)

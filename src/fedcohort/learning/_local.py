@@ -1,17 +1,53 @@
-"""What a chosen client does in a round: how many steps of SGD, on how much data each."""
+"""Local training: steps, batches and step sizes of SGD on a client, and their schedules."""
 
 from __future__ import annotations
 
 import math
+import numbers
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedcohort.core.errors import BadParameter
+from fedcohort.core.parameters import Checked, Real, Whole
+from fedcohort.core.registry import Kind
 from fedcohort.core.types import Array, Ints
-from fedcohort.learning.schedules import schedule
+
+__all__ = ["SCHEDULES", "Schedule", "schedule"]
+
+
+# What schedules of the step size share.
+
+
+class Schedule(Checked, ABC):
+    """How the step size of clients depends on the round; the same for all steps of a round."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def rate(self, lr: float, round: int) -> float:
+        """The step size of a round (the first is 0), where ``lr`` is that of the first."""
+
+
+# How the step size of clients changes from round to round, one schedule per file.
+#
+# Other packages add theirs through the entry point group ``fedcohort.schedules``.
+
+
+SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule, default="constant")
+
+
+def schedule(which: Schedule | str | None = None, **parameters: Any) -> Schedule:
+    """The schedule of that name; None is constant, and a schedule is itself.
+
+    >>> schedule("step:every=100").spec
+    'step:every=100,factor=0.5'
+    """
+    return SCHEDULES.build(which, **parameters)
+
 
 _OWNER = "LocalWork"
 BATCHES = ("passes", "fresh")
@@ -66,7 +102,7 @@ class LocalWork:
     clip : float, optional
         The longest gradient of a mini-batch; decay, proximal term and drift come on top.
     schedule : str
-        How the step size changes from round to round, from `fedcohort.learning.schedules`:
+        How the step size changes from round to round, a schedule such as
         ``"constant"``, ``"inverse:gamma=10"``, ``"step:every=150,factor=0.5"``,
         ``"exponential:factor=0.99"``. ``lr`` is that of the first round.
 
@@ -184,14 +220,93 @@ number above 0. Got -1 instead.
 
 
 def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise BadParameter(name, _OWNER, "an integer of at least 1", value)
 
 
 def _check_real(name: str, value: object, positive: bool) -> None:
     must = f"a finite number {'above' if positive else 'of at least'} 0"
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BadParameter(name, _OWNER, must, value)
     number = float(value)
     if not math.isfinite(number) or number < 0 or (positive and number == 0):
         raise BadParameter(name, _OWNER, must, value)
+
+
+# The same step size in every round.
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """lr in every round."""
+
+    name: ClassVar[str] = "constant"
+
+    def rate(self, lr: float, round: int) -> float:
+        return lr
+
+
+# A step size that falls by the same share in every round.
+
+
+@dataclass(frozen=True)
+class Exponential(Schedule):
+    """A share of it is left in every round: lr factor^t.
+
+    >>> round(Exponential(factor=0.9).rate(1.0, 2), 2)
+    0.81
+    """
+
+    factor: Annotated[float, Real(0, open_low=True)] = 0.99
+
+    name: ClassVar[str] = "exponential"
+
+    def rate(self, lr: float, round: int) -> float:
+        return lr * self.factor**round
+
+
+# A step size that falls as one over the round.
+
+
+@dataclass(frozen=True)
+class Inverse(Schedule):
+    """lr gamma / (t + gamma): the 1/t of the convergence proofs.
+
+    With ``lr = 1 / (mu gamma)`` it is ``1 / (mu (t + gamma))``, as Cho, Wang and Joshi, "Towards
+    Understanding Biased Client Selection in Federated Learning", AISTATS 2022, Theorem 3.1, has it.
+
+    Parameters
+    ----------
+    gamma
+        After so many rounds the step is half as large.
+
+    >>> [round(Inverse(gamma=2).rate(0.1, t), 3) for t in (0, 2, 6)]
+    [0.1, 0.05, 0.025]
+    """
+
+    gamma: Annotated[float, Real(0, open_low=True)] = 1.0
+
+    name: ClassVar[str] = "inverse"
+
+    def rate(self, lr: float, round: int) -> float:
+        return lr * self.gamma / (round + self.gamma)
+
+
+# A step size that falls by stairs.
+
+
+@dataclass(frozen=True)
+class Step(Schedule):
+    """lr, times ``factor`` after every so many rounds; halved every 150, as Cho et al. run it.
+
+    >>> [Step(every=150).rate(0.4, t) for t in (149, 150, 300)]
+    [0.4, 0.2, 0.1]
+    """
+
+    every: Annotated[int, Whole(1)] = 150
+    factor: Annotated[float, Real(0, open_low=True)] = 0.5
+
+    name: ClassVar[str] = "step"
+
+    def rate(self, lr: float, round: int) -> float:
+        return lr * self.factor ** (round // self.every)

@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 
 from fedcohort.core.types import Array, Ints
+from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import batches, participants
 from fedcohort.learning.data import ClientData, Rows
 from fedcohort.learning.model import Model
 from fedcohort.learning.trainer import Computation, Trainer
-from fedcohort.learning.work import LocalWork
 
 _TILE = 4096  # samples that are evaluated at a time
 
