@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,8 +21,9 @@ from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.server._dropouts import AsDrawn, Hajek, Redraw
 from fedcohort.server.aggregators import Gaussian, Plain, Released
 from fedcohort.server.aggregators.gaussian import from_the_system
-from fedcohort.simulation import Random
+from fedcohort.simulation import Random, private
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation.private import Budget
 
 QUIET = {"noise": 1e-12, "seed": 0}
 WORK = LocalWork(steps=1, lr=0.5, batch=None)
@@ -276,6 +279,32 @@ def test_a_budget_in_epsilon_allows_as_many_rounds_as_it_pays_for():
     assert trace.settings["privacy"]["epsilon"] == pytest.approx(costs[most - 1])
     with pytest.raises(BudgetSpent, match=f"after {most} rounds"):
         simulate(task(), "binomial:m=2", rounds=most + 1, work=WORK, aggregator=words)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=300), st.integers(1, 400))
+def test_a_budget_refuses_the_first_round_too_many_and_computes_few_prices(
+    rounds: list[bool], allowance: int
+) -> None:
+    computed = []
+
+    def allowed(setup: object, federation: object, full: int, away: int = 0) -> bool:
+        computed.append((full, away))
+        return full + 3 * away <= allowance
+
+    setup = SimpleNamespace(aggregator=Gaussian(epsilon=1.0, rounds=None, noise=1.0, seed=0))
+    budget, number, away = Budget(), 0, 0
+    with patch.object(private, "allowed", allowed):
+        for everybody in rounds:
+            fits = number - away + everybody + 3 * (away + (not everybody)) <= allowance
+            memory = Released(number, away)
+            state = SimpleNamespace(aggregator=memory, federation=budget)
+            if not fits:
+                with pytest.raises(BudgetSpent, match=f"after {number} rounds"):
+                    budget.require(setup, state, everybody)
+                break
+            budget.require(setup, state, everybody)
+            number, away = number + 1, away + (not everybody)
+    assert len(computed) <= 12 + number // 2
 
 
 # -- clipping that follows a quantile ----------------------------------------------------------

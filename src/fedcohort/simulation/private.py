@@ -19,8 +19,8 @@ from fedcohort.server.aggregators.gaussian import Released
 from fedcohort.server.state import Setup, State
 from fedcohort.theory.price import MOST_LAWS, Law, Price, law, priced
 
-MOST_ROUNDS = 10**6
-"""A budget that lasts longer is not looked at closer."""
+LOOK_AHEAD = 64
+"""The number of rounds ahead for which the first price of a run is computed."""
 TWICE = (
     "In some rounds the law of the cohorts is not known, and a client may be drawn several times: "
     "there is no bound."
@@ -152,11 +152,16 @@ def promised(setup: Setup, state: State) -> dict[str, Any]:
 
 
 class Budget:
-    """Refuses a round with which a client would have paid more than was set."""
+    """Refuses a round with which a client would have paid more than was set.
+
+    A price takes long to compute, so prices are computed for some rounds ahead: as many as the
+    budget allows, by halves.
+    """
 
     def __init__(self) -> None:
-        self._affordable: dict[int, int] = {}  # rounds with everybody there, by those without
-        self._of: Any = None
+        self._federation: Federation | None = None
+        self._full = self._away = 0  # rounds with and without everybody that the budget allows
+        self._ahead = LOOK_AHEAD
 
     def require(self, setup: Setup, state: State, everybody: bool) -> None:
         """Return if one more sum may be released; refuse otherwise, before anybody is asked."""
@@ -167,12 +172,20 @@ class Budget:
             private.begin(memory, Cohort.empty())  # it refuses
         if private.epsilon is None:
             return
-        if self._of is not state.federation:
-            self._of, self._affordable = state.federation, {}
+        if self._federation is not state.federation:
+            self._federation = state.federation
+            self._full, self._away, self._ahead = -1, -1, LOOK_AHEAD
         full, away = memory.number - memory.away + everybody, memory.away + (not everybody)
-        if away not in self._affordable:
-            self._affordable[away] = affordable(setup, state.federation, away)
-        if full > self._affordable[away]:
+        if full <= self._full and away <= self._away:
+            return
+        while self._ahead:
+            later = full + self._ahead, away + (self._ahead if away else 0)
+            if allowed(setup, state.federation, *later):
+                self._full, self._away = later
+                self._ahead *= 2
+                return
+            self._ahead //= 2
+        if not allowed(setup, state.federation, full, away):
             raise BudgetSpent(
                 f"The privacy budget is spent after {memory.number} rounds: one more would cost a "
                 f"client more than epsilon = {private.epsilon:g} (delta = {private.delta:g}); use "
@@ -180,22 +193,8 @@ class Budget:
             )
 
 
-def affordable(setup: Setup, federation: Federation, away: int = 0) -> int:
-    """How many rounds with everybody there a budget allows, beside some without; -1 for none."""
-    private = cast("Gaussian", setup.aggregator)
-
-    def fits(full: int) -> bool:
-        if full + away == 0:
-            return True
-        cost = spent(setup, federation, full, away)
-        return cost is not None and cost.epsilon <= float(private.epsilon or 0.0)
-
-    if not fits(0):
-        return -1
-    low, high = 0, 1
-    while high < MOST_ROUNDS and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def allowed(setup: Setup, federation: Federation, full: int, away: int = 0) -> bool:
+    """Return whether the budget allows rounds with everybody, and others with clients away."""
+    cost = spent(setup, federation, full, away)
+    epsilon = cast("Gaussian", setup.aggregator).epsilon or 0.0
+    return cost is not None and cost.epsilon <= epsilon
