@@ -32,7 +32,7 @@ class Schedule(Checked, ABC):
         """The step size of a round (the first is 0), where ``lr`` is that of the first."""
 
 
-# How the step size of clients changes from round to round, one schedule per file.
+# Schedules: how the step size of clients changes from round to round.
 #
 # Other packages add theirs through the entry point group ``fedcohort.schedules``.
 
