@@ -29,7 +29,13 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 LIBRARY = ROOT / "src" / "fedcohort"
 PAPERS = ROOT / "papers" / "src" / "fedcohort_papers"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if page.parent != DOCS / "reproduction"),
+]
+"""What people write; the pages of results are generated."""
 LIMITS = ROOT / "tools" / "budgets.toml"
 API = ROOT / "tools" / "public_api.txt"
 

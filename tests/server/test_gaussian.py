@@ -287,13 +287,13 @@ def test_a_budget_refuses_the_first_round_too_many_and_computes_few_prices(
 ) -> None:
     computed = []
 
-    def allowed(setup: object, federation: object, full: int, away: int = 0) -> bool:
+    def within_budget(setup: object, federation: object, full: int, away: int = 0) -> bool:
         computed.append((full, away))
         return full + 3 * away <= allowance
 
     setup = SimpleNamespace(aggregator=Gaussian(epsilon=1.0, rounds=None, noise=1.0, seed=0))
     budget, number, away = Budget(), 0, 0
-    with patch.object(private, "allowed", allowed):
+    with patch.object(private, "within_budget", within_budget):
         for everybody in rounds:
             fits = number - away + everybody + 3 * (away + (not everybody)) <= allowance
             memory = Released(number, away)

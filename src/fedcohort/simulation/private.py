@@ -180,12 +180,12 @@ class Budget:
             return
         while self._ahead:
             later = full + self._ahead, away + (self._ahead if away else 0)
-            if allowed(setup, state.federation, *later):
+            if within_budget(setup, state.federation, *later):
                 self._full, self._away = later
                 self._ahead *= 2
                 return
             self._ahead //= 2
-        if not allowed(setup, state.federation, full, away):
+        if not within_budget(setup, state.federation, full, away):
             raise BudgetSpent(
                 f"The privacy budget is spent after {memory.number} rounds: one more would cost a "
                 f"client more than epsilon = {private.epsilon:g} (delta = {private.delta:g}); use "
@@ -193,7 +193,7 @@ class Budget:
             )
 
 
-def allowed(setup: Setup, federation: Federation, full: int, away: int = 0) -> bool:
+def within_budget(setup: Setup, federation: Federation, full: int, away: int = 0) -> bool:
     """Return whether the budget allows rounds with everybody, and others with clients away."""
     cost = spent(setup, federation, full, away)
     epsilon = cast("Gaussian", setup.aggregator).epsilon or 0.0
