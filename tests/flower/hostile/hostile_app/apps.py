@@ -104,7 +104,7 @@ def main(grid, context):
         clients=config["clients"],
         seed=0,
         quorum=0.1,
-        dropouts="hajek:scale=weights",  # weights sum to 1, so each round adds exactly 1
+        dropouts="redraw:scale=weights",  # weights sum to 1, so each round adds exactly 1
         limits=Limits(population=config["patience"], train=config["train-limit"]),
         evaluate=config["evaluate"],
         folder=config["folder"] or None,
