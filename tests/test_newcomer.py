@@ -301,7 +301,7 @@ def anew(request: pytest.FixtureRequest) -> Iterator[Kind[object]]:
     kind.refresh()
 
 
-FOLDERS = [k for k in NEW if hasattr(importlib.import_module(kinds()[k].package), "__path__")]
+FOLDERS = [k for k in NEW if hasattr(importlib.import_module(kinds()[k].modules[0]), "__path__")]
 """Kinds with a folder of files; the others are one file, and another part is a class in it."""
 
 
@@ -311,7 +311,7 @@ def test_a_file_in_the_package_has_a_name_everywhere(
 ) -> None:
     stem = f"fresh_inside_{NEW[kind].kind.replace(' ', '_')}"
     written(tmp_path, NEW[kind], stem)
-    package = importlib.import_module(anew.package)
+    package = importlib.import_module(anew.modules[0])
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     everywhere(anew, kind, stem.replace("_", "-"))
     anew.refresh()

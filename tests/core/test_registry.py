@@ -437,7 +437,7 @@ def test_a_broken_part_is_left_out_of_every_kind(
     sound = sorted(DATA_SETS.all())
     assert "digits" in sound
     (tmp_path / "broken_part.py").write_text("import no_such_module_at_all\n")
-    package = importlib.import_module(DATA_SETS.package)
+    package = importlib.import_module(DATA_SETS.modules[0])
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     DATA_SETS.refresh()
     try:

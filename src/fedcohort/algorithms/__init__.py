@@ -32,7 +32,7 @@ __all__ = [
     "algorithm",
 ]
 
-ALGORITHMS: Kind[Algorithm] = Kind("algorithm", __name__, Algorithm, default="sgd")
+ALGORITHMS: Kind[Algorithm] = Kind("algorithm", (__name__,), Algorithm, default="sgd")
 
 
 def algorithm(which: Algorithm | str | None = None, **parameters: Any) -> Algorithm:

@@ -13,7 +13,7 @@ import inspect
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,18 +55,19 @@ class Part:
         return word in str(getattr(self.load(), attribute))
 
 
-def in_package(
-    package: str, kind: str, base: str | None, returns: str, members: Members
+def in_modules(
+    modules: Sequence[str], kind: str, base: str | None, returns: str, members: Members
 ) -> Iterator[Part]:
-    """Yield the parts of a module, or of the modules and folders of a package.
+    """Yield the parts of modules, and of the files and folders of packages.
 
     ``base`` is the name of the class that they derive from. Where it is None they are functions,
     and ``returns`` is the name of the class that they return.
     """
-    for name in list(_files(package)) or [package]:
-        spec = importlib.util.find_spec(name)
-        file = str(spec and spec.origin)
-        yield from _in_source(name, kind, file, base, returns, members)
+    for module in modules:
+        for name in list(_files(module)) or [module]:
+            spec = importlib.util.find_spec(name)
+            file = str(spec and spec.origin)
+            yield from _in_source(name, kind, file, base, returns, members)
 
 
 def _files(package: str) -> Iterator[str]:

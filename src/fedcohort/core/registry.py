@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
-from fedcohort.core.discovery import Part, in_file, in_package, reason, summary
+from fedcohort.core.discovery import Part, in_file, in_modules, reason, summary
 from fedcohort.core.errors import (
     BadInput,
     BadParameter,
@@ -85,8 +85,8 @@ class Kind(Mapping[str, Any], Generic[T]):
     ----------
     name
         As in sentences: ``"optimiser"``.
-    package
-        The package or module in which its parts are.
+    modules
+        The modules that define its parts. Of a package, every file without a leading underscore.
     base
         The class that they derive from; None for functions.
     returns
@@ -111,7 +111,7 @@ class Kind(Mapping[str, Any], Generic[T]):
     """
 
     name: str
-    package: str
+    modules: tuple[str, ...]
     base: type[T] | None = None
     returns: type | None = None
     default: str | None = None
@@ -313,7 +313,7 @@ class Kind(Mapping[str, Any], Generic[T]):
         found: dict[str, Part] = {}
         base = None if self.base is None else self.base.__name__
         returns = "" if self.returns is None else self.returns.__name__
-        for part in in_package(self.package, self.name, base, returns, self._members):
+        for part in in_modules(self.modules, self.name, base, returns, self._members):
             self._add(found, part)
         return found
 

@@ -790,7 +790,7 @@ def one_class_per_client(
 
 PARTITIONS: Kind[Prepared] = Kind(
     "partition",
-    __name__,
+    (__name__,),
     returns=Partition,
     given=("y", "rng", "groups", "groups_test", "group_names"),
 )

@@ -37,7 +37,7 @@ class Schedule(Checked, ABC):
 # Other packages add theirs through the entry point group ``fedcohort.schedules``.
 
 
-SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule, default="constant")
+SCHEDULES: Kind[Schedule] = Kind("schedule", (__name__,), Schedule, default="constant")
 
 
 def schedule(which: Schedule | str | None = None, **parameters: Any) -> Schedule:

@@ -15,7 +15,7 @@ from fedcohort.core.scheme import Scheme
 
 SchemeClass = type[Scheme[Any]]
 
-SCHEMES: Kind[Scheme[Any]] = Kind("scheme", __name__, Scheme, derive="fedcohort.Scheme")
+SCHEMES: Kind[Scheme[Any]] = Kind("scheme", (__name__,), Scheme, derive="fedcohort.Scheme")
 """Every scheme by name: ``list(SCHEMES)`` imports none of them, ``SCHEMES["md"]`` that one."""
 
 

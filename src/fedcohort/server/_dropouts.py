@@ -482,7 +482,7 @@ class Survivors(DropOutRule):
         return scaled(turnout.drawn, turnout.weights[turnout.replied])
 
 
-RULES: Kind[DropOutRule] = Kind("drop-out rule", __name__, DropOutRule, default="redraw")
+RULES: Kind[DropOutRule] = Kind("drop-out rule", (__name__,), DropOutRule, default="redraw")
 
 
 def dropout_rule(which: DropOutRule | str | None = None, **parameters: Any) -> DropOutRule:

@@ -646,7 +646,7 @@ class SizeCap(Guard):
         return federation if capped == told else Federation(sizes=capped, ids=federation.ids)
 
 
-GUARDS: Kind[Guard] = Kind("guard", __name__, Guard)
+GUARDS: Kind[Guard] = Kind("guard", (__name__,), Guard)
 HARDENED: tuple[Guard, ...] = (SizeCap(), RateCap(), Losses(), Explore(), Clip())
 """What ``hardened=True`` stands for."""
 Hardened: TypeAlias = bool | str | Guard | Iterable[Guard | str] | None

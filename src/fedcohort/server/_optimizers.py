@@ -159,7 +159,7 @@ class Yogi(Adaptive):
         return second - (1 - self.beta2) * square * np.sign(second - square)
 
 
-OPTIMISERS: Kind[Optimiser] = Kind("optimiser", __name__, Optimiser, default="sgd")
+OPTIMISERS: Kind[Optimiser] = Kind("optimiser", (__name__,), Optimiser, default="sgd")
 
 
 def optimiser(which: Optimiser | str | None = None, **parameters: Any) -> Optimiser:

@@ -199,7 +199,7 @@ class Wait(StragglerRule):
     withdraws: ClassVar[frozenset[Claim]] = frozenset()
 
 
-STRAGGLERS: Kind[StragglerRule] = Kind("straggler rule", __name__, StragglerRule, default="wait")
+STRAGGLERS: Kind[StragglerRule] = Kind("straggler rule", (__name__,), StragglerRule, default="wait")
 
 
 def straggler_rule(which: StragglerRule | str | None = None, **parameters: Any) -> StragglerRule:

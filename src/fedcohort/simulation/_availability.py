@@ -174,7 +174,7 @@ class Random(Availability):
 
 
 AVAILABILITIES: Kind[Availability] = Kind(
-    "availability model", __name__, Availability, default="always"
+    "availability model", (__name__,), Availability, default="always"
 )
 
 

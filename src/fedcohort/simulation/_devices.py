@@ -333,7 +333,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-DEVICES: Kind[DeviceModel] = Kind("device model", __name__, DeviceModel)
+DEVICES: Kind[DeviceModel] = Kind("device model", (__name__,), DeviceModel)
 
 
 def devices(which: DeviceModel | str, **parameters: Any) -> DeviceModel:

@@ -15,7 +15,7 @@ from fedcohort_papers.reproduction import Recipe
 
 __all__ = ["RECIPES", "recipe", "recipes", *reproduction.__all__]
 
-RECIPES: Kind[Recipe] = Kind("recipe", __name__, Recipe)
+RECIPES: Kind[Recipe] = Kind("recipe", (__name__,), Recipe)
 
 
 def recipes() -> dict[str, Recipe]:

@@ -24,7 +24,7 @@ __all__ = ["DATA_SETS", "Request", "load", "names", "spec", "where"]
 FILES = (".npz", ".npy")
 """What the names of files end in that hold arrays."""
 
-DATA_SETS: Kind[Prepared] = Kind("data set", __name__, returns=Dataset, given=("request",))
+DATA_SETS: Kind[Prepared] = Kind("data set", (__name__,), returns=Dataset, given=("request",))
 
 
 def names() -> tuple[str, ...]:

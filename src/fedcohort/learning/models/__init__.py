@@ -14,5 +14,5 @@ _REMEDY = (
     "fedcohort.learning.Network, see docs/models.md"
 )
 MODELS: Kind[Any] = Kind(
-    "model", __name__, Model, given=_GIVEN, make="from_partition", remedy=_REMEDY
+    "model", (__name__,), Model, given=_GIVEN, make="from_partition", remedy=_REMEDY
 )

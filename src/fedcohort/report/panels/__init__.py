@@ -15,7 +15,7 @@ from fedcohort.report.panels.base import Content, Paint, Panel, Shown, drawings
 
 __all__ = ["PANELS", "Content", "Paint", "Panel", "Shown", "drawings", "of_each"]
 
-PANELS: Kind[Panel] = Kind("panel", __name__, Panel)
+PANELS: Kind[Panel] = Kind("panel", (__name__,), Panel)
 T = TypeVar("T")
 
 

@@ -40,7 +40,7 @@ __all__ = [
     "weighted_sum",
 ]
 
-AGGREGATORS: Kind[Aggregator] = Kind("aggregator", __name__, Aggregator, default="plain")
+AGGREGATORS: Kind[Aggregator] = Kind("aggregator", (__name__,), Aggregator, default="plain")
 
 
 def aggregator(which: Aggregator | str | None = None, **parameters: Any) -> Aggregator:
