@@ -12,7 +12,8 @@ from fedcohort.report import facts
 from fedcohort.report.draw import divisions as figures_divisions
 from fedcohort.report.facts import clients, weights
 from fedcohort.report.facts.combine import across, parts
-from fedcohort.report.show import page, prose, scoreboard, sheets
+from fedcohort.report.facts.pairs import pairs
+from fedcohort.report.show import page, prose, sheets
 
 
 def on(comparison: Comparison, levels: dict[str, float], partitions: int, easier: float = 0.05):
@@ -269,7 +270,7 @@ def test_the_page_tests_the_same_runs_as_the_table(make):
     rest = tuple(t for t in full.traces if (t.label, t.partition, t.seed) != ("md", 2, 1))
     some = replace(full, traces=rest)
     table = facts.summary(some).set_index("scheme")
-    shown = scoreboard.pairs(some)[some.labels.index("md")][some.labels.index("uniform")]
+    shown = pairs(some)[some.labels.index("md")][some.labels.index("uniform")]
     assert shown is not None
     assert shown["gap"][1] == table["difference"]["uniform"]
     assert shown["these"] == ("n/a (5 runs)", None)

@@ -7,7 +7,7 @@ from fedcohort import Comparison, report
 from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.report import facts
 from fedcohort.report.draw import clients as figures_clients
-from fedcohort.report.draw import curves as figures
+from fedcohort.report.draw.weights import weight_ratio
 from fedcohort.report.facts.measures import ACCURACY
 from fedcohort.report.facts.pairs import pairwise
 from fedcohort.report.show import page, prose
@@ -180,7 +180,7 @@ def test_centralised_training_is_a_yardstick_and_no_winner(make, tmp_path):
     text = page.page(comparison)
     assert "centralised reaches" not in text
     assert "Cheapest" in text
-    for drawing in (figures.weight_ratio(comparison), figures_clients.lorenz(comparison)):
+    for drawing in (weight_ratio(comparison), figures_clients.draw_lorenz(comparison)):
         names = [trace.get("name") for trace in drawing.traces]
         assert "md" in names
         assert "centralised" not in names

@@ -129,18 +129,20 @@ def test_under_every_setting_every_scheme_has_one_curve(make):
 
 def test_figures_are_valid_for_plotly(make):
     from fedcohort.report.draw import clients as figures_clients
-    from fedcohort.report.draw import curves as figures
+    from fedcohort.report.draw.cost import cost
+    from fedcohort.report.draw.curves import progress
+    from fedcohort.report.draw.weights import labels, weight_ratio, weight_theory
 
     comparison = make(HOSTILE)
     drawings = [
-        figures.progress(comparison),
-        figures.cost(comparison),
-        *figures.labels(comparison),
-        figures.weight_theory(comparison),
-        figures.weight_ratio(comparison),
+        progress(comparison),
+        cost(comparison),
+        *labels(comparison),
+        weight_theory(comparison),
+        weight_ratio(comparison),
         figures_clients.heat(comparison),
         figures_clients.histogram(comparison),
-        figures_clients.lorenz(comparison),
+        figures_clients.draw_lorenz(comparison),
         figures_clients.losses(comparison),
         figures_clients.federation(comparison),
         figures_clients.federation(make(classes=0)),

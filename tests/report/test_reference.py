@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from fedcohort import Comparison, report
 from fedcohort.cli import app
 from fedcohort.report import facts
+from fedcohort.report.facts.pairs import pairs
 from fedcohort.report.facts.significance import holm, sign_flip_p
-from fedcohort.report.show import page, scoreboard
+from fedcohort.report.show import page
 
 SIX = {"md": 0.75, "pow-d": 0.84, "uniform": 0.8, "a": 0.82, "b": 0.7, "c": 0.88}
 Make = Callable[..., Comparison]
@@ -77,7 +78,7 @@ def test_eight_seeds_decide_and_all_places_show_the_same(make: Make, tmp_path, c
     written = pd.read_csv(tmp_path / "pairwise.csv")
     assert set(written["reference"]) == {"md"}
     assert written.set_index("scheme")["p_holm"][others].tolist() == pytest.approx(p.tolist())
-    shown = scoreboard.pairs(comparison)[comparison.labels.index("md")]
+    shown = pairs(comparison)[comparison.labels.index("md")]
     assert [cell["p"][1] for cell in shown if cell is not None] == pytest.approx(p.tolist())
     text = page.page(comparison)
     assert '<option value="0" selected>md</option>' in text

@@ -81,13 +81,13 @@ def _data(name: str, summary: str) -> str:
     try:
         place = data.where(name) if not _needs_a_path(name) else None
     except DataNotFound:
-        place, summary = None, f"{summary} {MISSING.format(name=name)}"
+        place, summary = None, f"{summary} {NOT_FOUND.format(name=name)}"
     except FedcohortError as error:
         return str(error)
     return summary if place is None else f"{summary} Here: {place}"
 
 
-MISSING = "Not found: compare --data {name} says where it was looked for and how to get it."
+NOT_FOUND = "Not found: compare --data {name} says where it was looked for and how to get it."
 
 
 def _needs_a_path(name: str) -> bool:

@@ -66,7 +66,7 @@ def catalogue_constants(
     judge = Judge(known, 1, 1.0, None, own)
     names = dict.fromkeys([*SCHEMES, *own, *by_pilot(known)])
     rows = [_row(judge, name, m) for name in names]
-    return tuple(sorted(rows, key=_order))
+    return tuple(sorted(rows, key=_constants_order))
 
 
 def _row(judge: Judge, name: str, m: int) -> ConstantsRow:
@@ -111,6 +111,6 @@ def _constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.max(values))
 
 
-def _order(row: ConstantsRow) -> tuple[bool, float, str]:
+def _constants_order(row: ConstantsRow) -> tuple[bool, float, str]:
     # rounded, so that schemes that are the same stand side by side by name
     return row.unlike is None, round(row.unlike or 0.0, 12), row.name

@@ -42,7 +42,7 @@ APPROXIMATE = "approximate"
 """As tight, for a covariance that is known approximately: it may fail by as much."""
 BOUND = "bound"
 """It holds; there are too many clients to find out whether A or B could be better."""
-TOLERANCE = 1e-9
+SAME = 1e-9
 """Relative size below which an eigenvalue or a component counts as 0."""
 
 
@@ -163,7 +163,7 @@ def _best(covariance: Floats, shape: Floats, p: Floats) -> _Pair:
     With K = G^(-1/2) Cov G^(-1/2), G = diag(shape), and q = G^(-1/2) p, the largest B for an s
     above all eigenvalues of K is 1 / (q' (s - K)^-1 q): increasing in s, and concave.
     """
-    some = shape > TOLERANCE * shape.max(initial=0.0)
+    some = shape > SAME * shape.max(initial=0.0)
     if not np.any(some):
         return _Pair(0.0 * shape, 0.0)
     root, q = np.sqrt(shape[some]), p[some] / np.sqrt(shape[some])
@@ -172,8 +172,8 @@ def _best(covariance: Floats, shape: Floats, p: Floats) -> _Pair:
     if largest == 0 or np.any(p[~some] > 0):  # B p p' would reach beyond what gamma covers
         return _Pair(largest * shape, 0.0)
     shares = (vectors.T @ q) ** 2
-    top = values >= largest * (1.0 - TOLERANCE)
-    held = float(shares[top].sum()) > TOLERANCE**2 * float(q @ q)  # p is in the way: B(largest) = 0
+    top = values >= largest * (1.0 - SAME)
+    held = float(shares[top].sum()) > SAME**2 * float(q @ q)  # p is in the way: B(largest) = 0
     shares[top] = shares[top] if held else 0.0
     if held and 2.0 * float(shape.sum()) * float(shares[top].sum()) >= 1.0:
         return _Pair(largest * shape, 0.0)
@@ -187,7 +187,7 @@ def _best(covariance: Floats, shape: Floats, p: Floats) -> _Pair:
         """Whether a larger s costs more than its B is worth."""
         return float(shape.sum()) > inverse(s, 2) / inverse(s, 1) ** 2 / 2.0
 
-    low = largest * (1.0 + (TOLERANCE if held else 0.0))
+    low = largest * (1.0 + (SAME if held else 0.0))
     if not rising(low):
         high = 2.0 * largest
         while not rising(high):
@@ -200,7 +200,7 @@ def _best(covariance: Floats, shape: Floats, p: Floats) -> _Pair:
 
 def _normalised(gamma: Floats, b: float, p: Floats, how: str) -> Constants:
     """A and w of gamma: w sums to 1 over the clients that vary."""
-    some = gamma > TOLERANCE * p**2
+    some = gamma > SAME * p**2
     w = np.zeros(len(p))
     if not np.any(some):
         return Constants(0.0, 0.0, np.full(len(p), 1.0 / len(p)), p, how)

@@ -73,11 +73,11 @@ def which_m(judge: Judge, name: str, m: int) -> WhichM | None:
     noise = _noise(judge, name)
     if noise(m) is None:
         return None
-    best = _least(noise, n)
+    best = _least_m(noise, n)
     unlike = None
     if judge.known.updates is None and judge.known.label_histograms is None:
         more = replace(judge, heterogeneity=10 * judge.heterogeneity)
-        unlike = _least(_noise(more, name), n)
+        unlike = _least_m(_noise(more, name), n)
     near = {m, 1, n} if best is None else {m, max(1, best // 2), best, min(n, 2 * best), n}
     rows = [_at(judge, name, value, noise, m) for value in sorted(near) if value <= max(m, n)]
     known = tuple(row for row in rows if row is not None)
@@ -108,7 +108,7 @@ def _saved(noise: Noise, m: int, n: int) -> float | None:
     return (here - there) / (1 + here)
 
 
-def _least(noise: Noise, n: int) -> int | None:
+def _least_m(noise: Noise, n: int) -> int | None:
     """The least of the tried values that is large enough."""
     values = sorted({*(int(s * 10**e) for e in range(9) for s in STEPS if s * 10**e <= n), n})
 

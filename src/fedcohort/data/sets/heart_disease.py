@@ -16,7 +16,7 @@ from fedcohort.data.files import Like, read_arrays, read_bytes
 from fedcohort.data.places import Request, Source, first
 from fedcohort.data.tables import every_nth, standardised
 
-FILE = "heart_disease_4sites.npz"
+HEART_FILE = "heart_disease_4sites.npz"
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 COLUMNS = 13
 KEPT = 10
@@ -42,8 +42,8 @@ def heart_disease(request: Request) -> Dataset:
     ``heart_disease_4sites.npz`` (arrays ``x``, ``y``, ``site``) or from UCI's
     ``processed.{cleveland,hungarian,switzerland,va}.data``.
     """
-    wanted = [FILE, "[heart_disease/]processed.cleveland.data"]
-    patients = first(request, "heart-disease", _sources, wanted)
+    wanted = [HEART_FILE, "[heart_disease/]processed.cleveland.data"]
+    patients = first(request, "heart-disease", _heart_sources, wanted)
     whole = ~np.isnan(patients.x[:, :KEPT]).any(axis=1)
     if not whole.any():
         raise BadInput("No patient of heart-disease has all ten features.")
@@ -72,9 +72,9 @@ def _one_hot(raw: Array) -> Array:
     return np.column_stack([numbers, *kinds])
 
 
-def _sources(folder: Path) -> Iterator[Source[Patients]]:
-    if os.path.isfile(folder / FILE):
-        yield Source(folder / FILE, lambda: _from_npz(folder / FILE))
+def _heart_sources(folder: Path) -> Iterator[Source[Patients]]:
+    if os.path.isfile(folder / HEART_FILE):
+        yield Source(folder / HEART_FILE, lambda: _from_npz(folder / HEART_FILE))
     for place in (folder, folder / "heart_disease"):
         if os.path.isfile(place / "processed.cleveland.data"):
             yield Source(place, lambda place=place: _from_uci(place))  # type: ignore[misc]

@@ -16,10 +16,10 @@ from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Request, Source, first, packed_or_not
 from fedcohort.data.text import of_stories, read_json
 
-FILE = "mini_newsgroups"
+NEWSGROUPS_FILE = "mini_newsgroups"
 FOLDERS = ("mini_newsgroups", "20_newsgroups")
-FIELDS = {"group": str, "subject": str, "text": str, "author": int | str}
-LARGEST = 1 << 20
+NEWSGROUPS_FIELDS = {"group": str, "subject": str, "text": str, "author": int | str}
+LARGEST_NEWSGROUPS = 1 << 20
 """Bytes of a post."""
 
 
@@ -35,8 +35,8 @@ def newsgroups(
     UCI archive, with one file per post, in which the ``From:`` line is the author. ``words`` and
     ``length`` as for `fedcohort.data.text.of_stories`.
     """
-    wanted = [f"{FILE}.json[.gz]", *(f"{each}/*/*" for each in FOLDERS)]
-    posts = first(request, "newsgroups", _sources, wanted)
+    wanted = [f"{NEWSGROUPS_FILE}.json[.gz]", *(f"{each}/*/*" for each in FOLDERS)]
+    posts = first(request, "newsgroups", _newsgroups_sources, wanted)
     seen: Counter[str] = Counter()
     stories = []
     for post in posts:
@@ -53,8 +53,8 @@ def newsgroups(
     return of_stories("newsgroups", stories, words, length)
 
 
-def _sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:
-    place = packed_or_not(folder, f"{FILE}.json")
+def _newsgroups_sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:
+    place = packed_or_not(folder, f"{NEWSGROUPS_FILE}.json")
     if place is not None:
         yield Source(place, lambda: _read_list(place))
     for name in FOLDERS:
@@ -66,11 +66,11 @@ def _read_list(path: Path) -> list[dict[str, Any]]:
     posts = read_json(path)
     fits = isinstance(posts, list) and all(
         isinstance(post, dict)
-        and all(isinstance(post.get(key), kind) for key, kind in FIELDS.items())
+        and all(isinstance(post.get(key), kind) for key, kind in NEWSGROUPS_FIELDS.items())
         for post in posts
     )
     if not fits:
-        raise BadInput(f"'{path}' must be a list of objects with {', '.join(FIELDS)}.")
+        raise BadInput(f"'{path}' must be a list of objects with {', '.join(NEWSGROUPS_FIELDS)}.")
     return list(posts)
 
 
@@ -78,7 +78,7 @@ def _read_folder(folder: Path) -> list[dict[str, Any]]:
     posts = []
     for group in sorted(folder.iterdir()):
         for path in sorted(group.iterdir()) if group.is_dir() else []:
-            head, _, text = read_bytes(path, LARGEST).decode("latin-1").partition("\n\n")
+            head, _, text = read_bytes(path, LARGEST_NEWSGROUPS).decode("latin-1").partition("\n\n")
             posts.append(
                 {
                     "group": group.name,

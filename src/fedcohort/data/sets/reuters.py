@@ -16,14 +16,14 @@ from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Request, Source, first, packed_or_not
 from fedcohort.data.text import collections, of_stories
 
-FILE = "reuters21578_top10_by_place"
+REUTERS_FILE = "reuters21578_top10_by_place"
 TOPICS = frozenset(
     ("acq", "coffee", "crude", "earn", "gold", "interest", "money-fx", "ship", "sugar", "trade")
 )
 LAST_DAY = (1987, 4, 7)
 """Stories until then are for training: the ModApte day, for the tags of it are often lost."""
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
-LARGEST = 16 << 20
+LARGEST_REUTERS = 16 << 20
 """Bytes of one of the 22 files."""
 
 
@@ -38,13 +38,13 @@ def reuters(
     ``reut2-000.sgm`` to ``reut2-021.sgm`` in a folder ``reuters21578``; both give the same.
     ``words`` and ``length`` as for `fedcohort.data.text.of_stories`.
     """
-    wanted = [f"{FILE}.json[.gz]", "reuters21578/reut2-*.sgm[.gz]"]
-    stories = first(request, "reuters", _sources, wanted)
+    wanted = [f"{REUTERS_FILE}.json[.gz]", "reuters21578/reut2-*.sgm[.gz]"]
+    stories = first(request, "reuters", _reuters_sources, wanted)
     return of_stories("reuters", stories, words, length)
 
 
-def _sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:
-    yield from collections(folder, FILE)
+def _reuters_sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:
+    yield from collections(folder, REUTERS_FILE)
     for place in (folder / "reuters21578", folder):
         if packed_or_not(place, "reut2-000.sgm"):
             yield Source(place, lambda place=place: read_sgml(place))  # type: ignore[misc]
@@ -57,7 +57,7 @@ def read_sgml(folder: Path) -> list[dict[str, Any]]:
         path = packed_or_not(folder, f"reut2-{number:03}.sgm")
         if path is None:
             raise BadInput(f"'{folder}' is incomplete: it has no 'reut2-{number:03}.sgm'.")
-        text = read_bytes(path, LARGEST).decode("latin-1")
+        text = read_bytes(path, LARGEST_REUTERS).decode("latin-1")
         found = re.findall(r"<REUTERS\b[^>]*>(.*?)</REUTERS>", text, re.DOTALL)
         if not found:
             raise BadInput(f"'{os.fspath(path)}' must hold stories between <REUTERS> tags.")

@@ -17,7 +17,7 @@ from fedcohort.data.files import Like, read_arrays
 from fedcohort.data.places import Request, Source, first
 from fedcohort.data.tables import standardised
 
-FILE = "tcga_brca_6regions.npz"
+TCGA_FILE = "tcga_brca_6regions.npz"
 
 
 def tcga_brca(request: Request, days: Annotated[int, Whole(1)] = 1095) -> Dataset:
@@ -29,7 +29,7 @@ def tcga_brca(request: Request, days: Annotated[int, Whole(1)] = 1095) -> Datase
     505 are left with three years, 69 of whom died. Read from ``tcga_brca_6regions.npz`` (arrays
     ``x``, ``event``, ``time``, ``region``, ``is_train``, ``region_names``).
     """
-    told = first(request, "tcga-brca", _sources, [FILE])
+    told = first(request, "tcga-brca", _tcga_sources, [TCGA_FILE])
     died = (told["event"] == 1) & (told["time"] <= days)
     known = died | (told["time"] > days)
     train = told["is_train"].astype(bool)
@@ -57,9 +57,9 @@ def tcga_brca(request: Request, days: Annotated[int, Whole(1)] = 1095) -> Datase
     )
 
 
-def _sources(folder: Path) -> Iterator[Source[Mapping[str, Array]]]:
-    if os.path.isfile(folder / FILE):
-        yield Source(folder / FILE, lambda: _read(folder / FILE))
+def _tcga_sources(folder: Path) -> Iterator[Source[Mapping[str, Array]]]:
+    if os.path.isfile(folder / TCGA_FILE):
+        yield Source(folder / TCGA_FILE, lambda: _read(folder / TCGA_FILE))
 
 
 def _read(path: Path) -> Mapping[str, Array]:

@@ -104,7 +104,7 @@ def _around_what_is_there(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[max(0, there[0] - 1) : there[-1] + 2]
 
 
-def lorenz(comparison: Comparison) -> Drawing:
+def draw_lorenz(comparison: Comparison) -> Drawing:
     """Lorenz curves of the participation."""
     table = clients.lorenz(comparison)
     traces: list[Trace] = [

@@ -22,16 +22,16 @@ def cluster_figures(comparison: Comparison) -> tuple[Drawing, ...]:
     """Embedding, tree, sizes and strata of the schemes that form clusters."""
     found = clusters(comparison)
     drawings = (
-        _embedding(found),
-        _tree(found),
-        _reachability(found),
-        _sizes(found),
-        _strata(found),
+        _draw_embedding(found),
+        _draw_tree(found),
+        _draw_reachability(found),
+        _draw_sizes(found),
+        _draw_strata(found),
     )
     return tuple(drawing for drawing in drawings if drawing.traces)
 
 
-def _embedding(found: Sequence[Clusters]) -> Drawing:
+def _draw_embedding(found: Sequence[Clusters]) -> Drawing:
     traces: list[Trace] = []
     have = [item for item in found if item.embedding is not None]
     for index, item in enumerate(have):
@@ -61,7 +61,7 @@ def _embedding(found: Sequence[Clusters]) -> Drawing:
     )
 
 
-def _tree(found: Sequence[Clusters]) -> Drawing:
+def _draw_tree(found: Sequence[Clusters]) -> Drawing:
     traces: list[Trace] = []
     have = [item for item in found if item.tree is not None]
     for index, item in enumerate(have):
@@ -92,7 +92,7 @@ def _tree(found: Sequence[Clusters]) -> Drawing:
     )  # fmt: skip
 
 
-def _reachability(found: Sequence[Clusters]) -> Drawing:
+def _draw_reachability(found: Sequence[Clusters]) -> Drawing:
     have = [item for item in found if item.reachability is not None]
     traces: list[Trace] = []
     for index, item in enumerate(have):
@@ -123,7 +123,7 @@ def _reachability(found: Sequence[Clusters]) -> Drawing:
     )  # fmt: skip
 
 
-def _sizes(found: Sequence[Clusters]) -> Drawing:
+def _draw_sizes(found: Sequence[Clusters]) -> Drawing:
     have = [item for item in found if len(item.sizes)]
     traces = [
         _bars("Clients", item.sizes["cluster"], item.sizes["clients"], "cluster", index)
@@ -143,7 +143,7 @@ def _sizes(found: Sequence[Clusters]) -> Drawing:
     )  # fmt: skip
 
 
-def _strata(found: Sequence[Clusters]) -> Drawing:
+def _draw_strata(found: Sequence[Clusters]) -> Drawing:
     have = [item for item in found if len(item.strata)]
     traces = []
     for index, item in enumerate(have):

@@ -17,12 +17,9 @@ from fedcohort.report.draw.drawing import (
     View,
     band,
     line,
-    meta,
     name_of,
 )
-from fedcohort.report.draw.styles import LIGHT, is_oracle, style
-from fedcohort.report.facts import clients, weights
-from fedcohort.report.facts.conditions import is_carried
+from fedcohort.report.draw.styles import is_oracle
 from fedcohort.report.facts.measures import (
     ACCURACY,
     LINES,
@@ -42,8 +39,6 @@ if TYPE_CHECKING:
 SMOOTHED = Switch("line", "Curve", tuple(LINES.items()))
 SMOOTH_OR_RAW = Switch("line", "Curve", (("rolling", "Rolling mean"), ("raw", "Raw")))
 FEW_ROUNDS = 8
-DECADES = 3
-"""A logarithmic axis that spans fewer has labels between the powers of ten."""
 ROWS = 40
 """The table behind a curve shows about so many rounds."""
 
@@ -63,7 +58,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
             views.append(View(f"progress-{file_name(measure.name)}-{way}", setting, table))
     layouts: dict[str, dict[str, Any]] = {
         f"measure={measure.name}": {
-            "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
+            "yaxis": {"title": {"text": axis_title(measure)}, "tickformat": tick_format(measure)},
             "shapes": _goal(goal) if measure.name == ACCURACY.name else [],
         }
         for measure in measures
@@ -138,94 +133,6 @@ def _goal(goal: float | None) -> list[dict[str, Any]]:
     ]
 
 
-def cost(comparison: Comparison) -> Drawing:
-    """The level reached against what was spent."""
-    measure = measured(comparison)[0]
-    table = facts.curves(comparison, measure, "rolling")
-    form = ":.2%" if measure.percent else ":.4g"
-    kinds = [("bytes", "%{x:.3s}B", "Bytes"), ("seconds", "%{x:.3s} s", _own_clock(comparison))]
-    if facts.clocked(comparison):
-        kinds.insert(1, ("time", "%{x:.4s} s", "Simulated time in seconds"))
-    traces = []
-    for index, label in enumerate(comparison.labels):
-        rows = table[table["scheme"] == label]
-        for spent, unit, _ in kinds:
-            hover = f"{unit}<br>{name_of(measure.words)} %{{y{form}}}"
-            x, y = rows[spent].to_numpy(), rows["mean"].to_numpy()
-            if not np.nan_to_num(x).any():  # centralised training sends nothing: no logarithm
-                continue
-            traces.append(line(index, label, x, y, hover, spent=spent))
-    return Drawing(
-        "cost",
-        f"{measure.title} against what was spent",
-        "Further left is cheaper. Bytes count both directions, questions included; seconds count "
-        f"choosing and training {_clock(comparison)}. "
-        + "Simulated time is that of the clients' devices. " * facts.clocked(comparison)
-        + "Rolling means over runs, on a logarithmic scale.",
-        tuple(traces),
-        {
-            "xaxis": {"type": "log"},
-            "yaxis": {"title": {"text": _shown(measure)}, "tickformat": _ticks(measure)},
-        },
-        {
-            f"spent={spent}": {
-                "xaxis": _spent_axis(words, "~s" if spent == "bytes" else "~g", table[spent])
-            }
-            for spent, _, words in kinds
-        },
-        (Switch("spent", "Spent", tuple((spent, words) for spent, _, words in kinds)),),
-        every(table[["scheme", "round", *(spent for spent, *_ in kinds), "mean"]]),
-        table,
-    )
-
-
-def _clock(comparison: Comparison) -> str:
-    carried = ["carrier" in trace.settings for trace in comparison.traces]
-    if all(carried):
-        return "by the server's clock"
-    here = "on the machine that simulated all clients"
-    return f"{here}, or by the server's clock on Flower" if any(carried) else here
-
-
-def _own_clock(comparison: Comparison) -> str:
-    return "Seconds" if is_carried(comparison) else "Seconds of the simulator itself"
-
-
-def _spent_axis(title: str, form: str, values: pd.Series[float]) -> dict[str, Any]:
-    """Labels at 1, 2 and 5, or at the powers of ten: plotly's own choice overlaps."""
-    there = values[values > 0]
-    decades = np.log10(there.max() / there.min()) if len(there) else 0.0
-    return {
-        "title": {"text": title}, "tickformat": form, "dtick": "D2" if decades < DECADES else 1,
-    }  # fmt: skip
-
-
-def labels(comparison: Comparison) -> tuple[Drawing, ...]:
-    """Label coverage of the cohorts, and their distance from the federation's labels."""
-    table = clients.labels_over_rounds(comparison)
-    if table.empty:
-        return ()
-    coverage = over_rounds(
-        comparison,
-        table,
-        "coverage",
-        "Label coverage",
-        "The share of all classes that the clients of a cohort hold between them. At 100 % every "
-        "class is seen in every round.",
-        "Classes present",
-    )
-    distance = over_rounds(
-        comparison,
-        table,
-        "distance",
-        "Distance of the cohort's labels from the federation's",
-        "The share of labels that would have to change for the cohort, each client counted by its "
-        "weight, to look like the federation (total variation). At 0 the cohort is a fair sample.",
-        "Label distance",
-    )
-    return coverage, distance
-
-
 def over_rounds(
     comparison: Comparison, table: pd.DataFrame, column: str, title: str, caption: str, axis: str
 ) -> Drawing:
@@ -255,120 +162,6 @@ def over_rounds(
     )
 
 
-QUANTITIES = {
-    "variance": "Sum of all clients' weight variances",
-    "sum_variance": "Variance of the weight sum",
-    "sum": "Mean weight sum",
-    "distinct": "Distinct clients per cohort",
-    "bias": "Bias: half the sum of |mean weight − importance|",
-}
-
-
-def weight_theory(comparison: Comparison) -> Drawing:
-    """Theory beside measured: variance, weight sum, cohort size."""
-    table = weights.weight_table(comparison)
-    names = [name_of(label) for label in table["scheme"]]
-    traces: list[Trace] = []
-    for key in QUANTITIES:
-        theory, seen = table[f"{key}_theory"].to_numpy(), table[key].to_numpy()
-        known = np.isfinite(theory)
-        traces.append(
-            {
-                **_dots(
-                    "Theory", theory[known], [n for n, k in zip(names, known, strict=True) if k]
-                ),
-                "marker": {"symbol": "diamond-open", "size": 15, "line": {"width": 2}},
-                "meta": meta("theory", None, quantity=key),
-            }
-        )
-        traces.append(
-            {
-                **_dots("Measured", seen, names),
-                "marker": {"symbol": "circle", "size": 8},
-                "meta": meta("measured", None, quantity=key),
-            }
-        )
-    return Drawing(
-        "weights",
-        "Weights: theory beside measured",
-        "Diamonds are exact moments of the scheme's law, dots what the cohorts of these runs did; "
-        "a dot inside its diamond agrees. Schemes without a diamond ask clients or adapt, so "
-        "their law is not known beforehand. Less variance means less noise in the model; a weight "
-        "sum that varies stretches and shrinks the step.",
-        tuple(traces),
-        {
-            "yaxis": _scheme_axis(names),
-            "xaxis": {"rangemode": "tozero"},
-            "showlegend": True,
-            "height": 150 + 30 * len(names),
-        },
-        {f"quantity={key}": {"xaxis": {"title": {"text": QUANTITIES[key]}}} for key in QUANTITIES},
-        (Switch("quantity", "Quantity", tuple(QUANTITIES.items())),),
-        table,
-    )  # fmt: skip
-
-
-def _scheme_axis(names: list[str]) -> dict[str, Any]:
-    """An axis with one line per scheme, the first at the top."""
-    return {
-        "automargin": True, "autorange": "reversed", "ticklabelstandoff": 10,
-        "type": "category", "categoryorder": "array", "categoryarray": names,
-    }  # fmt: skip
-
-
-def _dots(name: str, x: Any, y: list[str]) -> Trace:
-    hover = "%{y}: %{x:.4g}<extra>%{fullData.name}</extra>"
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": x,
-        "y": y,
-        "hovertemplate": hover,
-        "cliponaxis": False,
-    }
-
-
-def weight_ratio(comparison: Comparison) -> Drawing:
-    """Mean weight of the clients relative to their importance."""
-    whole = weights.client_weights(comparison)
-    table = whole[whole["importance"] > 0]
-    table = table.assign(ratio=table["mean"] / table["importance"])
-    quantiles = table.groupby("scheme", sort=False)["ratio"].quantile([0, 0.25, 0.5, 0.75, 1])
-    traces = []
-    names = [name_of(label) for _, label in numbered(comparison)]
-    for index, label in numbered(comparison):
-        low, q1, middle, q3, high = quantiles[label].to_numpy()
-        colour = LIGHT[style(index).colour]
-        traces.append(
-            {
-                "type": "box", "orientation": "h", "name": name_of(label), "y": [name_of(label)],
-                "lowerfence": [low], "q1": [q1], "median": [middle], "q3": [q3],
-                "upperfence": [high], "line": {"color": colour, "width": 2},
-                "meta": meta("box", index),
-            }
-        )  # fmt: skip
-    return Drawing(
-        "ratio",
-        "Does every client count as much as it should?",
-        "Mean weight of each client divided by its importance, over all rounds and seeds: box and "
-        "whiskers span the clients. A scheme without bias is centred on 1 and narrows with more "
-        "rounds.",
-        tuple(traces),
-        {
-            "xaxis": {"title": {"text": "Mean weight ÷ importance"}, "rangemode": "tozero"},
-            "yaxis": _scheme_axis(names),
-            "shapes": [{"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
-                        "line": {"dash": "dot", "width": 1.5, "color": "#777777"}}],
-            "height": 150 + 30 * len(names),
-        },
-        table=quantiles.unstack().reset_index().set_axis(
-            ["scheme", "lowest", "quarter", "median", "three quarters", "highest"], axis=1
-        ),
-        whole=whole,
-    )  # fmt: skip
-
-
 def every(table: pd.DataFrame) -> pd.DataFrame:
     """Some rounds of a table over rounds, the first and the last included."""
     longest = table.groupby("scheme", sort=False)["round"].transform("size")
@@ -379,9 +172,11 @@ def every(table: pd.DataFrame) -> pd.DataFrame:
     return table[keep].reset_index(drop=True)
 
 
-def _shown(measure: Measure) -> str:
+def axis_title(measure: Measure) -> str:
+    """Return the title of an axis that shows a measure."""
     return name_of(measure.title)
 
 
-def _ticks(measure: Measure) -> str:
+def tick_format(measure: Measure) -> str:
+    """Return the number format of an axis that shows a measure."""
     return ".0%" if measure.percent else "~g"

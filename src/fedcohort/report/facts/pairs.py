@@ -13,7 +13,16 @@ from fedcohort.core.errors import UnknownName
 from fedcohort.report.facts.combine import ALL_PAIRS, in_common, parts
 from fedcohort.report.facts.measures import Measure, final, measured, stacked
 from fedcohort.report.facts.significance import Paired, holm, paired
+from fedcohort.report.show.format import (
+    corrected_p,
+    corrected_p_these,
+    interval,
+    p_value,
+)
 from fedcohort.simulation.plan import LEVEL
+
+if TYPE_CHECKING:
+    from fedcohort.simulation import Comparison
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
@@ -103,3 +112,38 @@ def _against(levels: Mapping[str, Levels], label: str, other: str) -> Paired:
     shared = sorted(levels[label].keys() & levels[other].keys())
     one, two = ([levels[name][key] for key in shared] for name in (label, other))
     return paired(one, two, [partition for partition, _ in shared])
+
+
+Tested = list[list[dict[str, tuple[str, float | None]] | None]]
+"""[reference][scheme]: what the tests say, in words and as the number to sort by."""
+
+
+def pairs(comparison: Comparison) -> Tested:
+    """[reference][scheme]: gap, p and t as text and as the number to sort by.
+
+    None for a scheme and itself, and for two runs of different problems. Against the reference
+    p values are corrected for the tests against it, against other schemes for all pairs.
+    """
+    order = {label: i for i, label in enumerate(comparison.labels)}
+    out: Tested = [[None] * len(order) for _ in order]
+    for _, part in parts(comparison):
+        _fill(out, part, order)
+    return out
+
+
+def _fill(out: Tested, comparison: Comparison, order: Mapping[str, int]) -> None:
+    measure = measured(comparison)[0]
+    tables = pairwise(comparison, ALL), pairwise(comparison)
+    for row in (row for table in tables for row in table.itertuples()):
+        between = interval(measure, row.low, row.high)
+        gap = measure.gap(row.difference) + f" ({between})" * bool(np.isfinite(row.low))
+        out[order[row.reference]][order[row.scheme]] = {
+            "gap": (gap, _number(row.difference)),
+            "p": (corrected_p(row), _number(row.p_holm)),
+            "these": (corrected_p_these(row), _number(row.p_these_holm)),
+            "t": (p_value(row.p_t), _number(row.p_t)),
+        }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
-from fedcohort.report.draw import answers
+from fedcohort.report.draw.answers import answers
 from fedcohort.report.panels.base import Content, Panel, Shown, box
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class DropOuts(Panel):
     place: ClassVar[float] = 40
 
     def content(self, shown: Shown) -> Content:
-        return (*answers.answers(shown.comparison), *_answers(shown.comparison))
+        return (*answers(shown.comparison), *_answers(shown.comparison))
 
 
 def _answers(comparison: Comparison) -> tuple[str, ...]:

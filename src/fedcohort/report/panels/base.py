@@ -14,8 +14,8 @@ from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.report.draw.styles import ORACLE
 from fedcohort.report.facts.combine import marked, on_one_division, parts
+from fedcohort.report.facts.pairs import Tested, pairs
 from fedcohort.report.show.markup import plain_table
-from fedcohort.report.show.scoreboard import Tested, pairs
 
 if TYPE_CHECKING:
     import pandas as pd

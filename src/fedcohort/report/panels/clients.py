@@ -19,5 +19,5 @@ class Participation(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        pair = clients.histogram(c), clients.lorenz(c)
+        pair = clients.histogram(c), clients.draw_lorenz(c)
         return (*which_division(c), clients.heat(c), pair)

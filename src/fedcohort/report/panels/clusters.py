@@ -10,7 +10,7 @@ from fedcohort.report.panels.base import Content, Panel, Shown
 
 
 @dataclass(frozen=True)
-class Clusters(Panel):
+class ClusterPanel(Panel):
     """Clusters and strata that schemes draw from."""
 
     name: ClassVar[str] = "clusters"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort.report import facts
-from fedcohort.report.draw import curves
+from fedcohort.report.draw.cost import cost
 from fedcohort.report.facts.measures import measured
 from fedcohort.report.panels.base import Content, Panel, Shown, box
 from fedcohort.report.show.format import byte_count
@@ -28,7 +28,7 @@ class Costs(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        level = [curves.cost(c)] if measured(c)[0].among(c.traces) else []
+        level = [cost(c)] if measured(c)[0].among(c.traces) else []
         return (*level, _ledger(c), _disclosures(c), *_privacy(c))
 
     def further(self, shown: Shown) -> Mapping[str, pd.DataFrame]:

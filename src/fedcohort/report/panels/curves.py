@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
-from fedcohort.report.draw import curves
+from fedcohort.report.draw.curves import progress
 from fedcohort.report.draw.styles import swatch
 from fedcohort.report.facts.measures import measured
 from fedcohort.report.panels.base import Content, Panel, Shown
@@ -26,7 +26,7 @@ class Curves(Panel):
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
         drawn = any(measure.among(c.traces) for measure in measured(c))
-        return (*_chips(c), *([curves.progress(c, shown.target)] if drawn else []))
+        return (*_chips(c), *([progress(c, shown.target)] if drawn else []))
 
 
 def _chips(comparison: Comparison) -> list[str]:

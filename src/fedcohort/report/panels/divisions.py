@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report.draw import divisions
+from fedcohort.report.draw.divisions import divisions
 from fedcohort.report.panels.base import Content, Panel, Shown
 
 
@@ -18,4 +18,4 @@ class Divisions(Panel):
     place: ClassVar[float] = 5
 
     def content(self, shown: Shown) -> Content:
-        return divisions.divisions(shown.comparison)
+        return divisions(shown.comparison)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report.draw import curves
+from fedcohort.report.draw.weights import labels
 from fedcohort.report.panels.base import Content, Panel, Shown
 
 
@@ -18,4 +18,4 @@ class Labels(Panel):
     place: ClassVar[float] = 50
 
     def content(self, shown: Shown) -> Content:
-        return (curves.labels(shown.comparison),)
+        return (labels(shown.comparison),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.report.draw import curves
+from fedcohort.report.draw.weights import weight_ratio, weight_theory
 from fedcohort.report.panels.base import Content, Panel, Shown, which_division
 
 
@@ -19,4 +19,4 @@ class Weights(Panel):
 
     def content(self, shown: Shown) -> Content:
         c = shown.comparison
-        return (*which_division(c), curves.weight_theory(c), curves.weight_ratio(c))
+        return (*which_division(c), weight_theory(c), weight_ratio(c))

@@ -17,9 +17,8 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.files import FOR_ALL_TO_READ, replacing
 from fedcohort.core.spec import split
 from fedcohort.report.show.format import byte_count, counted
-from fedcohort.report.show.markup import card
+from fedcohort.report.show.markup import Card, card
 from fedcohort.report.show.page import css, policy, template
-from fedcohort.report.show.prose import Card
 from fedcohort.schemes import find
 from fedcohort.theory.advice import Advice
 from fedcohort.theory.judge import SchemeFacts

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ import pandas as pd
 from fedcohort.core.types import Floats
 from fedcohort.report.draw.drawing import Drawing, Switch
 from fedcohort.report.draw.styles import style
-from fedcohort.report.show.prose import Card
+
+if TYPE_CHECKING:
+    pass
 
 FEW = 4
 """Up to so many options stand side by side; more go into a list."""
@@ -145,3 +148,12 @@ def strip(values: Floats, low: float, high: float, index: int) -> str:
         f'<svg class="strip c{style(index).colour}" viewBox="0 0 100 16" aria-hidden="true">'
         f'<path class="axis" d="M2 8H98"/>{ticks}{dot}</svg>'
     )
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number worth a box: a question, its answer, and a line of detail."""
+
+    question: str
+    answer: str
+    detail: str

@@ -18,6 +18,7 @@ from fedcohort.report.facts.measures import Measure, measured
 from fedcohort.report.facts.pool import listed
 from fedcohort.report.facts.significance import attainable_level
 from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
+from fedcohort.report.show.markup import Card
 from fedcohort.simulation.comparison import SHORTER, STATE
 from fedcohort.simulation.plan import LEVEL, seeds_needed
 from fedcohort.simulation.runfolder import VALIDATION
@@ -25,15 +26,6 @@ from fedcohort.simulation.runfolder import VALIDATION
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
     from fedcohort.trace import Trace
-
-
-@dataclass(frozen=True)
-class Card:
-    """One number worth a box: a question, its answer, and a line of detail."""
-
-    question: str
-    answer: str
-    detail: str
 
 
 def headline(comparison: Comparison, table: pd.DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +12,14 @@ import pandas as pd
 from fedcohort.core.durations import duration
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import swatch
-from fedcohort.report.facts.combine import ALL_PAIRS, in_common, parts
+from fedcohort.report.facts.combine import ALL_PAIRS, in_common
 from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
-from fedcohort.report.facts.pairs import ALL, final_levels, pairwise
+from fedcohort.report.facts.pairs import Tested, final_levels
 from fedcohort.report.show.format import (
     amount,
     byte_count,
-    corrected_p,
-    corrected_p_these,
     counted,
-    interval,
-    p_value,
     ratio,
     short,
 )
@@ -31,9 +27,6 @@ from fedcohort.report.show.markup import Column, sortable_table, strip
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison
-
-Tested = list[list[dict[str, tuple[str, float | None]] | None]]
-"""[reference][scheme]: what the tests say, in words and as the number to sort by."""
 
 
 def scoreboard(
@@ -238,37 +231,6 @@ def _time_to(comparison: Comparison, goal: str, why: str) -> list[Column]:
         return duration(getattr(row, name)), getattr(row, name)
 
     return [(f"Time to {goal}", f"{why}; simulated" * (name == "time_to_target") or why, cell)]
-
-
-def pairs(comparison: Comparison) -> Tested:
-    """[reference][scheme]: gap, p and t as text and as the number to sort by.
-
-    None for a scheme and itself, and for two runs of different problems. Against the reference
-    p values are corrected for the tests against it, against other schemes for all pairs.
-    """
-    order = {label: i for i, label in enumerate(comparison.labels)}
-    out: Tested = [[None] * len(order) for _ in order]
-    for _, part in parts(comparison):
-        _fill(out, part, order)
-    return out
-
-
-def _fill(out: Tested, comparison: Comparison, order: Mapping[str, int]) -> None:
-    measure = measured(comparison)[0]
-    tables = pairwise(comparison, ALL), pairwise(comparison)
-    for row in (row for table in tables for row in table.itertuples()):
-        between = interval(measure, row.low, row.high)
-        gap = measure.gap(row.difference) + f" ({between})" * bool(np.isfinite(row.low))
-        out[order[row.reference]][order[row.scheme]] = {
-            "gap": (gap, _number(row.difference)),
-            "p": (corrected_p(row), _number(row.p_holm)),
-            "these": (corrected_p_these(row), _number(row.p_these_holm)),
-            "t": (p_value(row.p_t), _number(row.p_t)),
-        }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _family(comparison: Comparison) -> str:
