@@ -21,7 +21,7 @@ from fedcohort.core.federation import Federation
 from fedcohort.core.parameters import is_real, is_whole
 from fedcohort.core.participation import Participation
 from fedcohort.core.plain_values import for_json
-from fedcohort.core.scheme import Claim, RoundContext, Scheme
+from fedcohort.core.scheme import Claim, RoundContext, Scheme, as_scheme
 from fedcohort.core.streams import stream
 from fedcohort.core.types import Floats
 from fedcohort.privacy._accounting import (
@@ -35,7 +35,6 @@ from fedcohort.privacy._accounting import (
     Rounds,
     epsilon,
 )
-from fedcohort.schemes import as_scheme
 
 CURVE = 11
 """Clients along the curve, from the cheapest to the dearest."""
