@@ -70,6 +70,8 @@ KIND_TITLES = {
     "toy": "toy",
 }
 PAPERS_OWN = ("printed", "theory")
+IN_MATRIX = ("printed", "theory", "toy")
+"""Kinds with a square under a paper; corrected schemes and oracles are not the paper's."""
 KINDS_EXPLAINED = """\
 Only *as printed* is evidence for the experiments of a paper: schemes and baselines are the paper's.
 *Theory* is proved or computed without training. *Sound* claims run a corrected scheme, *oracle*
@@ -125,7 +127,7 @@ class Row:
         erratum = f"[{claim.erratum}](../{claim.see})" if claim.see else claim.erratum
         cells = [
             marked(claim.statement, claim.ours, claim.exploratory),
-            KIND_TITLES[claim.kind],
+            KIND_TITLES[claim.kind] if self.page != "beyond" else "–",
             f"{claim.printed} ({erratum})" if erratum else claim.printed,
         ]
         if self.found is None:
@@ -302,6 +304,10 @@ def _overview(every: Sequence[Row]) -> Iterator[str]:
     counts = ", ".join(f"{printed[verdict]} {verdict}" for verdict in SQUARES)
     yield f"**{printed.total()} claims about schemes as they are printed: {counts}.**\n"
     yield "One square per claim: " + ", ".join(f"{s} {verdict}" for verdict, s in SQUARES.items())
+    yield (
+        "\nA paper has squares for schemes as printed, theory and toys. Corrected schemes and "
+        "oracles are counted below, and stand on its page."
+    )
     yield "\n| paper | figures and tables |\n| --- | --- |"
     for name, title in PAPERS.items():
         yield _line([f"[{title}](reproduction/{name}.md)", " · ".join(_squares(name, every))])
@@ -317,7 +323,12 @@ def _overview(every: Sequence[Row]) -> Iterator[str]:
 
 def _squares(name: str, every: Sequence[Row]) -> Iterator[str]:
     """Yield the squares of every recipe of a paper, with a link to its section."""
-    own = [row for row in every if row.page == name and (name == "beyond" or not row.claim.ours)]
+    own = [
+        row
+        for row in every
+        if row.page == name
+        and (name == "beyond" or (row.claim.kind in IN_MATRIX and not row.claim.ours))
+    ]
     for recipe in {row.recipe.name: row.recipe for row in own}.values():
         squares = "".join(SQUARES[row.verdict] for row in own if row.recipe is recipe)
         anchor = re.sub(r"[^\w\- ]", "", _title(recipe).lower()).replace(" ", "-")
@@ -420,11 +431,16 @@ def _changed(records: Sequence[Changed]) -> Iterator[str]:
     if not records:
         return
     yield "## Changed criteria\n"
-    yield "Each was changed before the run that decides it.\n"
-    yield from _table(["recipe", "before", "verdict before", "now", "reason"])
+    yield (
+        "Each was changed before the run that decides it. *By results*: the reason is a result by "
+        "the old criterion. Only seeds or partitions that nobody had looked at decide such a "
+        "claim; on others it is exploratory.\n"
+    )
+    yield from _table(["recipe", "before", "verdict before", "now", "by results", "reason"])
     for each in records:
         names = ", ".join(f"`{name}`" for name in each.recipe.split(", "))
-        yield _line([names, each.before, each.verdict, each.now, each.reason])
+        seen = "yes" if each.by_results else "no"
+        yield _line([names, each.before, each.verdict, each.now, seen, each.reason])
     yield ""
 
 

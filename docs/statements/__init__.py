@@ -54,6 +54,8 @@ class Changed:
         Text and criterion after the change.
     reason
         Why it was changed.
+    by_results
+        Whether results of the old criterion were a reason, or led to the new one.
     """
 
     recipe: str
@@ -61,3 +63,4 @@ class Changed:
     verdict: str
     now: str
     reason: str
+    by_results: bool = False

@@ -164,6 +164,20 @@ def test_claims_are_counted_by_kind(tmp_path: Path) -> None:
     assert "\n| FedSampling | – | 2 / 2 / 2 | 1 / 1 / 1 | 1 / 1 / 1 | 1 / 1 / 1 |\n" in made
 
 
+def test_corrected_schemes_and_oracles_have_no_square_under_a_paper() -> None:
+    claims = tuple(replace(RECIPE.claims[0], statement=kind, kind=kind) for kind in
+                   ("printed", "theory", "sound", "oracle", "toy"))  # fmt: skip
+    made = overview(replace(RECIPE, claims=claims), [])
+    assert "#table-1-mine) ▫️▫️▫️ |" in made
+
+
+def test_claims_beyond_the_papers_are_no_printed_scheme(tmp_path: Path) -> None:
+    mine = replace(RECIPE, paper="what we tried")
+    facts = judged(mine, "quick", tmp_path)
+    made = maker.pages({}, maker.rows([mine], [facts]))["reproduction/beyond.md"]
+    assert "| the answer | – | 42" in made
+
+
 def test_statements_without_a_recipe_are_counted_and_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -172,7 +186,7 @@ def test_statements_without_a_recipe_are_counted_and_listed(
         maker.Statement("(2)", "two holds", "tests/a.py::test_two", holds=False),
         maker.Statement("Figure 9", "three holds", minutes=7, why="no data"),
     )
-    change = maker.Changed("mine", "a > b", "reproduced", "a ≥ b", "at its bound")
+    change = maker.Changed("mine", "a > b", "reproduced", "a ≥ b", "at its bound", by_results=True)
     both = {"STATEMENTS": statements, "CHANGED": (change,)}
     monkeypatch.setattr(
         maker, "_records", lambda name, what: both[what] if name == "fedsampling" else ()
@@ -185,7 +199,7 @@ def test_statements_without_a_recipe_are_counted_and_listed(
     assert "| (1) | one holds | 🟩 reproduced | [`test_one`](../../tests/a.py) | – |" in page
     assert "| (2) | two holds | 🟥 not reproduced |" in page
     assert "| Figure 9 | three holds | ▫️ not run yet | no data | 7 |" in page
-    assert "| `mine` | a > b | reproduced | a ≥ b | at its bound |" in page
+    assert "| `mine` | a > b | reproduced | a ≥ b | yes | at its bound |" in page
 
 
 def test_what_would_decide_a_claim_and_open_choices(tmp_path: Path) -> None:
