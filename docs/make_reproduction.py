@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from statements import Changed, Statement
+from statements.prices import PRICES
 
 from fedcohort.core.errors import BadInput
 from fedcohort.core.plain_values import changed_settings, settings_digest
@@ -108,8 +109,9 @@ class Row:
         """Return the command that judged the claim or would judge it, and what it took."""
         if self.facts is None:
             scale = _first_scale(self.recipe, self.claim)
-            minutes = self.recipe.scales[scale].minutes
-            price = f"; about {minutes:g} minutes" if minutes else ""
+            known = PRICES.get((self.recipe.name, scale))
+            minutes = self.recipe.scales[scale].minutes or known
+            price = f"; about {minutes:,g} minutes on two cores" if minutes else ""
             return f"Not run yet: `fedcohort reproduce {self.recipe.name} --scale {scale}`{price}."
         facts = self.facts
         name = f"`fedcohort reproduce {self.recipe.name} --scale {facts['scale']}"

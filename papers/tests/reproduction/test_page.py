@@ -101,6 +101,13 @@ def test_every_changed_criterion_names_a_recipe(real: None) -> None:
             assert all((each.before, each.verdict, each.now, each.reason)), each
 
 
+def test_every_run_that_was_not_done_has_a_price(real: None) -> None:
+    made = "".join(maker.made().values())
+    undone = re.findall(r"^Not run yet: (.*)$", made, re.MULTILINE)
+    assert undone
+    assert [line for line in undone if " minutes on two cores." not in line] == []
+
+
 def test_links_of_the_matrix_lead_to_sections(real: None) -> None:
     made = maker.made()
     links = re.findall(r"\]\((reproduction/\w+\.md)#([\w-]+)\)", made[maker.OVERVIEW])
@@ -124,7 +131,8 @@ def test_a_claim_that_no_run_has_seen() -> None:
     page = paper(RECIPE)
     assert "\n## Table 1: `mine`\n\nThe answer.\n" in page
     assert (
-        "\nNot run yet: `fedcohort reproduce mine --scale standard`; about 3 minutes.\n\n"
+        "\nNot run yet: `fedcohort reproduce mine --scale standard`; about 3 minutes on two "
+        "cores.\n\n"
         "| claim | kind | printed |\n" in page
     )
     assert "| the answer | as printed | 42 \\| 43 (once 54) |" in page
