@@ -357,6 +357,21 @@ ERRATA = (
         "w_i = p_i a_i / Σ p_j a_j; D and E, as in the theorem of Appendix C.3",
         "The printed fraction is 1 for every client.",
     ),
+    Erratum(
+        IMPACT,
+        "(111), last term",
+        "the factor 2 η̃",
+        "2 η̃², as in the other terms; nothing follows from it, as the term is taken to be 0",
+        "The square of a sum of two vectors, each times η̃.",
+    ),
+    Erratum(
+        IMPACT,
+        "Theorem 1, discussion",
+        "a step can improve the model only if the expected contribution of the clients is "
+        "collinear with the direction of the optimum",
+        "A positive inner product is necessary, and enough for small steps.",
+        "Optimum 0, model (1, 0), step (−1, −1)/2: it ends at (1, −1)/2, which is nearer.",
+    ),
     # Thesis
     Erratum(
         THESIS,
@@ -432,6 +447,13 @@ ERRATA = (
         "Q ← X, S ← ∅, m + 1 passes, v drawn from U",
         "U ← X, Q ← ∅, m passes",
         "U is not defined, and Q would contain X.",
+    ),
+    Erratum(
+        THESIS,
+        "Section 3.3.1",
+        "the server has d = z w candidates",
+        "z w ≥ d, as z = ⌈d/w⌉; equal only if w divides d",
+        "d = 10 and w = 4: z = 3, and 12 candidates.",
     ),
     Erratum(
         THESIS,

@@ -51,6 +51,12 @@ STATEMENTS: tuple[Statement, ...] = (
         holds=False,
     ),
     Statement(
+        "Lemma 1",
+        "With covariances of -alpha p_i p_j the second moment of the aggregate is 1 - alpha times "
+        "that of its mean, plus gamma_i times every squared length.",
+        _PARTS + "test_the_forms_agree",
+    ),
+    Statement(
         "Theorem 1, (7) and (8)",
         "The decomposition holds for one step, or without noise.",
         _PARTS + "test_every_design_against_enumeration",
