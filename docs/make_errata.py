@@ -359,17 +359,9 @@ ERRATA = (
     ),
     Erratum(
         IMPACT,
-        "(111), last term",
-        "the factor 2 η̃",
-        "2 η̃², as in the other terms; nothing follows from it, as the term is taken to be 0",
-        "The square of a sum of two vectors, each times η̃.",
-    ),
-    Erratum(
-        IMPACT,
         "Theorem 1, discussion",
-        "a step can improve the model only if the expected contribution of the clients is "
-        "collinear with the direction of the optimum",
-        "A positive inner product is necessary, and enough for small steps.",
+        "an update that improves the model is collinear with the direction of the optimum",
+        "Its inner product with that direction is positive.",
         "Optimum 0, model (1, 0), step (−1, −1)/2: it ends at (1, −1)/2, which is nearer.",
     ),
     # Thesis

@@ -306,10 +306,7 @@ def _overview(every: Sequence[Row]) -> Iterator[str]:
     counts = ", ".join(f"{printed[verdict]} {verdict}" for verdict in SQUARES)
     yield f"**{printed.total()} claims about schemes as they are printed: {counts}.**\n"
     yield "One square per claim: " + ", ".join(f"{s} {verdict}" for verdict, s in SQUARES.items())
-    yield (
-        "\nA paper has squares for schemes as printed, theory and toys. Corrected schemes and "
-        "oracles are counted below, and stand on its page."
-    )
+    yield "\nCorrected schemes and oracles have no square."
     yield "\n| paper | figures and tables |\n| --- | --- |"
     for name, title in PAPERS.items():
         yield _line([f"[{title}](reproduction/{name}.md)", " · ".join(_squares(name, every))])

@@ -101,7 +101,9 @@ NOTES = (
     "Rounds until the mean of 5 evaluations reaches the target and stays there; a run that never "
     "does counts as one round more than it has.",
     "'HCSFed' is hcsfed:version=printed, with the paper's weights, allocation and compression. Its "
-    "k-means starts from random clients in every round (Algorithm 1, line 1); rounds depend on it. "
+    "k-means starts from random clients in every round (Algorithm 1, line 1). From well chosen "
+    "centres, and then those of the last round, it held 80 % on MNIST after about 21 rounds, not "
+    "34 (tried with seed 0). "
     "'HCSFed, corrected' is unbiased, allocates by standard deviations, and compresses an update "
     "to 10 % by signed sums over random groups of coordinates.",
 )
