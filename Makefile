@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RUNS ?= runs
 
-.PHONY: demo test hostile test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check budgets format bench reproduction errata recipes docs screenshot screenshots flower-logs clean lock audit mutants
+.PHONY: demo test hostile nightly test-flower test-flower-next test-ray test-slow test-parity test-adapters test-wheel test-pythons release-check coverage check budgets format bench reproduction errata recipes docs screenshot screenshots flower-logs clean lock audit mutants
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,9 @@ hostile: $(VENV)/.installed-dev  ## attacks of one client, and what becomes of t
 test-slow: $(VENV)/.installed-dev  ## what takes minutes; findings are in docs/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow and not parity and not flower'
 	$(BIN)/python -m pytest -m 'slow and flower' tests/flower
+
+nightly: $(VENV)/.installed-dev  ## every hypothesis test on many new examples, which are not those of `make test`
+	HYPOTHESIS_PROFILE=many OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'hypothesis and not slow and not site'
 
 test-parity: $(VENV)/.installed-dev  ## simulator against Flower, twenty seeds under every kernel; takes long
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m parity tests/flower

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Cohort, Federation, Replies, Selector, scheme
@@ -88,7 +88,6 @@ def test_cohorts_behind_a_seed_are_fixed(name: str) -> None:
         np.testing.assert_allclose(cohort.weights, weights, rtol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**64), st.integers(0, 5), st.booleans())
 @pytest.mark.parametrize("name", ["md", "uniform", "clustered-size", "optimal"])
 def test_saved_and_loaded_is_uninterrupted(

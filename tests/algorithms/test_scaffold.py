@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import LocalWork, scheme, simulate
@@ -21,6 +21,7 @@ from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation
+from helpers.examples import few
 
 SIZES = np.array([30, 7, 61, 2, 20, 11])
 CLASSES, FEATURES, ROUNDS, SEED = 3, 4, 50, 7
@@ -98,7 +99,7 @@ def imbalance(run: Simulation) -> float:
     return float(np.abs(c - p @ own).max()) / max(1e-300, float(np.abs(own).max()))
 
 
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(
     sizes=st.lists(st.integers(1, 1000), min_size=4, max_size=7),
     option=st.integers(1, 2),

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
@@ -18,7 +18,6 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=1_000, deadline=None)
 @given(NAMES, st.data())
 def test_the_order_of_arrival_does_not_matter(names: list[object], data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 2**62), min_size=len(names), max_size=len(names)))
@@ -32,14 +31,12 @@ def test_the_order_of_arrival_does_not_matter(names: list[object], data: st.Data
     assert cohorts[0] == cohorts[1]
 
 
-@settings(max_examples=1_000, deadline=None)
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=20))
 def test_sums_are_exact(parts: list[int]) -> None:
     assert exact_sum(np.array(parts, dtype=np.int64)) == sum(parts)
     assert exact_sum(np.array(parts, dtype=object)) == sum(parts)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=10).filter(any))
 def test_float_shares_keep_the_positive_positive(values: list[float]) -> None:
     floats = np.array(values)
@@ -49,7 +46,6 @@ def test_float_shares_keep_the_positive_positive(values: list[float]) -> None:
     np.testing.assert_allclose(shares.floats, floats / floats.sum(), atol=1e-15)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=8), st.data())
 def test_those_available_share_the_importance(sizes: list[int], data: st.DataObject) -> None:
     n = len(sizes)

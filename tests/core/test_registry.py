@@ -40,6 +40,7 @@ from fedcohort.server._optimizers import OPTIMISERS, Optimiser, optimiser
 from fedcohort.server.aggregators import AGGREGATORS, Plain
 from fedcohort.simulation import Random
 from fedcohort.simulation._availability import availability
+from helpers.examples import few
 
 BUILT = kinds()
 PARTS = [(name, part) for name, kind in BUILT.items() for part in kind]
@@ -84,7 +85,7 @@ UNDECLARED = {("availability model", "random", "probability"): CHANCES}
 
 
 @pytest.mark.parametrize(("kind", "name"), PARTS)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@few(20, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_word_of_a_part_reads_back_to_an_equal_part(kind: str, name: str, data: Any) -> None:
     parts = BUILT[kind]
@@ -246,7 +247,7 @@ def test_a_setting_that_is_a_part_comes_from_no_file_where_nobody_typed_it(tmp_p
 
 @pytest.mark.usefixtures("guessing")
 @given(label=st.text(st.characters(codec="ascii", exclude_characters="[]"), max_size=8))
-@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_any_text_can_be_written(label: str) -> None:
     built = Guessing(label=label)
     assert AGGREGATORS.build(built.spec) == built

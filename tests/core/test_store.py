@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -22,7 +22,6 @@ class State:
     last: int | None = None
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     hnp.arrays(
         st.sampled_from([np.int64, np.float64, np.float32, np.bool_]),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -17,7 +17,6 @@ def shares_of(sizes: list[int]) -> Shares:
     return Shares.of(np.array(sizes, dtype=np.int64))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 7)), min_size=1, max_size=5))
 def test_all_that_it_says_is_so(clients: list[tuple[int, int]]) -> None:
     sizes, parts = zip(*clients, strict=True)
@@ -37,7 +36,6 @@ def test_floats_keep_what_is_positive_and_what_is_certain() -> None:
     assert design.parts[2] * 2 == design.parts[3] == design.whole
 
 
-@settings(max_examples=1_000, deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=10).filter(any), st.integers(1, 12))
 def test_capped_probabilities_are_exact(sizes: list[int], m: int) -> None:
     parts, whole = capped(shares_of(sizes), m)

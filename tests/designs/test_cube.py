@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -18,6 +18,7 @@ from fedcohort.maths._draws import coins_each
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.montecarlo import estimated_variance
+from helpers.examples import few
 
 FEATURES = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.3], [0.2, 0.9], [0.7, 0.7]])
 
@@ -43,7 +44,7 @@ def test_neighbours_too() -> None:
     holds(Cube.balancing(shares, 2, FEATURES[:4], 1, False, True), 2)
 
 
-@settings(max_examples=10, deadline=None)
+@few(10)
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=5).filter(any), st.data())
 def test_any_sizes_and_features(sizes: list[int], data: st.DataObject) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, RoundContext, scheme
@@ -128,7 +128,6 @@ def test_version_printed_says_where_its_first_distribution_is_empty(case: dict[s
         alg1(case["sizes"], case["m"], version="printed")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=12), st.integers(1, 6))
 def test_version_printed_for_any_sizes(sizes: list[int], m: int) -> None:
     assume(m * max(sizes) < sum(sizes))

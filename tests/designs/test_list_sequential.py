@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -35,7 +35,6 @@ def law(design: ListSequential) -> dict[tuple[int, ...], Fraction]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
 @given(sizes=SIZES, data=st.data())
 def test_all_that_it_says_is_so(kind: Any, sizes: list[int], data: st.DataObject) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -17,6 +17,7 @@ from fedcohort.designs._balanced import duel
 from fedcohort.maths._draws import Tickets
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
+from helpers.examples import few
 
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=7).filter(any)
 
@@ -25,7 +26,6 @@ def line(*sizes: int, m: int) -> Pivotal:
     return Pivotal.proportional(Shares.of(np.array(sizes)), m, np.arange(len(sizes)))
 
 
-@settings(max_examples=100, deadline=None)
 @given(SIZES, st.data())
 def test_all_that_a_line_says_is_so(sizes: list[int], data: st.DataObject) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))
@@ -34,7 +34,7 @@ def test_all_that_a_line_says_is_so(sizes: list[int], data: st.DataObject) -> No
     holds(Pivotal.proportional(shares, m, order), m)
 
 
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any), st.data())
 def test_all_that_neighbours_say_is_so(sizes: list[int], data: st.DataObject) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))
@@ -57,7 +57,6 @@ def holds(design: Any, m: int) -> None:
     assert np.linalg.eigvalsh(gap).min() > -1e-12  # for every weighted sum of the clients
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_duel_keeps_means_and_sum_and_decides(data: st.DataObject) -> None:
     whole = data.draw(st.integers(2, 2**70))

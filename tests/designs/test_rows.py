@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -13,6 +13,7 @@ from fedcohort.core.errors import TooLarge
 from fedcohort.core.streams import stream
 from fedcohort.designs import Rows
 from fedcohort.testing._claims import check_design
+from helpers.examples import few
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any)
 DRAWS = st.integers(1, 7)
@@ -49,7 +50,6 @@ def dense(rows: Rows) -> list[list[int]]:
     return out
 
 
-@settings(max_examples=1_000, deadline=None)
 @given(SIZES, DRAWS)
 def test_the_line_cut_into_rows_is_algorithm_1(sizes: list[int], m: int) -> None:
     shares = shares_of(sizes)
@@ -62,7 +62,6 @@ def test_the_line_cut_into_rows_is_algorithm_1(sizes: list[int], m: int) -> None
     assert len(rows.entries.mass) <= len(sizes) + m - 1
 
 
-@settings(max_examples=300, deadline=None)
 @given(SIZES, DRAWS)
 def test_a_client_is_in_at_most_floor_m_p_plus_2_rows(sizes: list[int], m: int) -> None:
     shares = shares_of(sizes)
@@ -71,7 +70,6 @@ def test_a_client_is_in_at_most_floor_m_p_plus_2_rows(sizes: list[int], m: int) 
         assert sum(row[i] > 0 for row in found) <= m * size // shares.whole + 2
 
 
-@settings(max_examples=300, deadline=None)
 @given(SIZES, DRAWS, st.integers(0, 2**32))
 def test_any_clustered_sampling_varies_no_more_than_md_and_chooses_as_often(
     sizes: list[int], m: int, seed: int
@@ -99,7 +97,6 @@ def test_one_client_varies_as_under_md_though_the_rows_differ() -> None:
     assert np.all(rows.variance()[1:] < md.variance()[1:])
 
 
-@settings(max_examples=1_000, deadline=None)
 @given(SIZES, DRAWS)
 def test_dedicated_rows_come_first_and_lose_nothing(sizes: list[int], m: int) -> None:
     shares = shares_of(sizes)
@@ -110,7 +107,7 @@ def test_dedicated_rows_come_first_and_lose_nothing(sizes: list[int], m: int) ->
         assert sum(row[i] == shares.whole for row in found) >= m * size // shares.whole
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any), st.integers(1, 3))
 def test_all_that_a_design_says_is_so(sizes: list[int], m: int) -> None:
     shares = shares_of(sizes)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -14,7 +14,6 @@ from fedcohort.theory import enumerated_moments
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)
 
 
-@settings(max_examples=80, deadline=None)
 @given(SIZES, st.data(), st.booleans())
 def test_all_that_it_says_is_so(sizes: list[int], data: st.DataObject, compensated: bool) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))
@@ -26,7 +25,6 @@ def test_all_that_it_says_is_so(sizes: list[int], data: st.DataObject, compensat
     assert list(mean) == [shares.fraction(i) * factor for i in range(design.n)]
 
 
-@settings(max_examples=200, deadline=None)
 @given(SIZES)
 def test_everyone_is_everyone(sizes: list[int]) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core import Shares
@@ -21,7 +21,6 @@ def line(*sizes: int, m: int, order: list[int] | None = None) -> Systematic:
     return Systematic.proportional(shares, m, np.array(order or range(len(sizes))))
 
 
-@settings(max_examples=150, deadline=None)
 @given(SIZES, st.data())
 def test_all_that_it_says_is_so(sizes: list[int], data: st.DataObject) -> None:
     shares = Shares.of(np.array(sizes, dtype=np.int64))

@@ -115,7 +115,7 @@ def forged_headers(draw: Any, header: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.data(), st.sampled_from(NAMES))
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_a_forged_checkpoint_ends_in_a_sentence(tmp_path: Path, data: Any, name: str) -> None:
     header, arrays = saved(name)
     if data.draw(st.booleans()):

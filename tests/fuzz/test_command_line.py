@@ -55,7 +55,7 @@ def run(words: list[str]) -> tuple[Any, str]:
 
 
 @given(st.sampled_from(COMMANDS), st.lists(st.sampled_from(WORDS), max_size=4))
-@settings(max_examples=120, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: list[str]
 ) -> None:

@@ -84,7 +84,7 @@ def one_sentence(call: Callable[[], Any]) -> None:
 
 
 @given(st.sampled_from(sorted(FUNCTIONS)), arrays, arrays)
-@settings(max_examples=800, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_a_function(name: str, first: Any, second: Any) -> None:
     one_sentence(lambda: FUNCTIONS[name](first, second))
 
@@ -93,7 +93,7 @@ KINDS: list[Kind[Any]] = [SCHEMES, GUARDS, AGGREGATORS, OPTIMISERS]
 
 
 @given(st.sampled_from([(kind, name) for kind in KINDS for name in sorted(kind)]), st.data())
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_a_setting(part: tuple[Kind[Any], str], data: Any) -> None:
     kind, name = part
     field = data.draw(st.sampled_from(sorted(kind[name].__dataclass_fields__) or ["m"]))
@@ -101,7 +101,6 @@ def test_a_setting(part: tuple[Kind[Any], str], data: Any) -> None:
 
 
 @given(st.text(alphabet="md:m=3,[]()'\"\\ \0é-pow_.", max_size=30))
-@settings(max_examples=300)
 def test_a_word(text: str) -> None:
     one_sentence(lambda: scheme(text))
 
@@ -118,7 +117,7 @@ GUARDED = st.sampled_from([None, True, "losses:report=bit"])
     st.booleans(),
     GUARDED,
 )
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_answers_and_replies(name: str, odd: list[float], zero: bool, hardened: Any) -> None:
     """Every scheme, with rows of clients that overflow, fail or lie."""
     known = SCHEMES[name].__dataclass_fields__
@@ -151,7 +150,6 @@ SENT = st.lists(
 
 
 @given(st.sampled_from(sorted(AGGREGATORS)), SENT, st.floats(0, 1), st.sampled_from("fd"))
-@settings(max_examples=250)
 def test_whatever_passes_the_gate_becomes_a_finite_step(
     name: str, sent: list[list[float]], weight: float, kind: str
 ) -> None:

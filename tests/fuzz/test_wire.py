@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("flwr")
@@ -75,7 +75,6 @@ def flipped(draw: Any) -> bytes:
 
 
 @given(st.one_of(crafted, flipped(), st.binary(max_size=200)))
-@settings(max_examples=800)
 def test_an_array_of_a_stranger(data: bytes) -> None:
     array = FlowerArray(dtype="float64", shape=(3,), stype="numpy.ndarray", data=data)
     try:
@@ -100,7 +99,6 @@ def test_an_array_of_a_stranger(data: bytes) -> None:
         max_size=5,
     )
 )
-@settings(max_examples=200)
 def test_what_a_message_weighs(told: dict[str, Any]) -> None:
     numbers = {k: v for k, v in told.items() if isinstance(v, int | float)}
     content = RecordDict({"c": ConfigRecord(told), "m": MetricRecord(numbers)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.maths._groups import (
@@ -63,7 +63,6 @@ def slow_lists(
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_lists_as_the_slow_twin_makes_them(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 12))
     labels = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
@@ -80,7 +79,6 @@ def test_lists_as_the_slow_twin_makes_them(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_means_are_exact(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 10))
     labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))

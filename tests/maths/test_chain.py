@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import is_valid_linkage
 from scipy.spatial.distance import cdist, squareform
@@ -14,7 +14,6 @@ from fedcohort.maths._tree import JOINED, tree_by_chain
 
 
 @pytest.mark.parametrize("linkage", JOINED)
-@settings(max_examples=60, deadline=None)
 @given(n=st.integers(2, 30), seed=st.integers(0, 2**32 - 1), ties=st.sampled_from((0, 1, 3)))
 def test_same_tree_as_fastcluster(linkage: str, n: int, seed: int, ties: int) -> None:
     fastcluster = pytest.importorskip("fastcluster", reason="no wheel for this Python")

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -235,7 +235,6 @@ def test_top_under_a_generator_is_uniform_among_equals():
     assert p_value(lambda: np.argsort([-1.0] * 5, kind="stable")[:2], exact, 3000) < LEVEL
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40), st.integers(0, 45))
 def test_top_agrees_with_a_full_sort(values, m):
     chosen = top(np.random.default_rng(1), values, m)

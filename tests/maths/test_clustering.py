@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN
 from sklearn.metrics import silhouette_score
 
 from fedcohort.maths._clusters import METHODS, dbscan, kmedoids, optics
 from fedcohort.maths._distances import hellinger
+from helpers.examples import few
 
 ALL = list(METHODS.values())
 
@@ -79,7 +80,7 @@ def test_the_default_grid_ends_at_the_radius_that_merges_all():
     assert (largest.clustered_share, largest.clusters) == (1.0, 1)
 
 
-@settings(deadline=None, max_examples=25)
+@few(25)
 @given(st.integers(0, 1000), st.integers(3, 25), st.sampled_from(["dbscan", "optics", "kmedoids"]))
 def test_the_choice_is_the_best_of_what_was_tried(seed, n, name):
     found = METHODS[name](federation(seed, n, 0.3, 4))

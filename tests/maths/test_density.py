@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN, OPTICS, compute_optics_graph
 
@@ -37,7 +37,6 @@ cases = given(
 )
 
 
-@settings(deadline=None, max_examples=300)
 @cases
 def test_core_points_are_grouped_as_by_scikit_learn(seed, n, coarse, min_samples, eps):
     matrix = distances(seed, n, coarse)
@@ -105,7 +104,6 @@ def sklearn_walk(matrix, min_samples, max_eps):
     return ordering, reachability, predecessor
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.integers(0, 10**6),
     st.integers(2, 25),

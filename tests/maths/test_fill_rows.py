@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.maths._groups import exact_masses, pour, split_large
@@ -173,7 +173,6 @@ def test_line_12_as_printed():
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(any), st.integers(1, 5),
        st.integers(0, 2**32))  # fmt: skip
-@settings(max_examples=300, deadline=None)
 def test_as_printed_for_any_sizes(sizes, m, seed):
     labels, masses = random_case(sizes, m, seed)
     clients, segments = pour(labels, masses, m, as_printed=True)
@@ -207,7 +206,6 @@ size_lists = st.lists(
 ).filter(any)
 
 
-@settings(max_examples=300)
 @given(size_lists, st.integers(1, 15), st.integers(0, 2**32))
 def test_unbiased_for_any_sizes(sizes, m, seed):
     labels, masses = random_case(sizes, m, seed)

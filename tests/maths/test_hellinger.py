@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -49,7 +49,6 @@ def test_counts_and_frequencies_are_the_same():
     np.testing.assert_allclose(hellinger(as_counts), hellinger(frequencies), atol=1e-15)
 
 
-@settings(deadline=None)
 @given(counts)
 def test_the_product_agrees_with_the_double_loop(histograms):
     matrix = hellinger(histograms)
@@ -63,7 +62,6 @@ def test_the_product_agrees_with_the_double_loop(histograms):
     assert rms(histograms) == pytest.approx(mean_and_rms(matrix)[1], abs=1e-7)
 
 
-@settings(deadline=None)
 @given(counts)
 def test_the_triangle_inequality_holds(histograms):
     matrix = hellinger(histograms)

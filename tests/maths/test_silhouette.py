@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import silhouette_score
 
@@ -29,7 +29,6 @@ def by_definition(matrix: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(scores))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(-1, 4), min_size=2, max_size=25))
 def test_noise_is_left_out_and_the_rest_is_scikit_learn(seed, labels):
     labels = np.array(labels)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -112,7 +112,6 @@ def test_golden_angles():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=50)
 @given(
     updates=hnp.arrays(
         np.float64,

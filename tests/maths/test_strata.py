@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -160,7 +160,6 @@ def test_blocks_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(kmeans(features, 6, generator())[0], whole)
 
 
-@settings(max_examples=100)
 @given(
     hnp.arrays(
         np.float64,
@@ -255,7 +254,6 @@ def slow_merge(labels, centres, most):
     return merged
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([0.0, 1e6]))
 def test_merging_is_that_of_its_slow_twin(seed, most, far):
     rng = np.random.default_rng(seed)

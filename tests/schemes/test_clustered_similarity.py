@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
@@ -86,7 +86,6 @@ SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=7).filter(any)
 
 
 @pytest.mark.filterwarnings("ignore:.*have no data:fedcohort.core.errors.FedcohortWarning")
-@settings(max_examples=300, deadline=None)
 @given(SIZES, st.integers(1, 5), st.integers(0, 3), st.booleans())
 def test_no_silent_bias_with_large_clients(sizes, m, rounds, huge):
     """The reference code loses m p_i > 1; here every column sums to m n_i, exactly."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
@@ -371,7 +371,6 @@ def test_with_unequal_sizes_the_default_varies_less_than_md_and_as_printed(name)
     assert default < 0.8 * printed
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4))
 def test_neyman_by_contribution_never_varies_more_than_proportional(seed, m, strata):
     rng = np.random.default_rng(seed)
@@ -422,7 +421,6 @@ features_of = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(features_of, st.integers(1, 6), st.integers(1, 5), st.sampled_from(FAMILY), st.data())
 def test_whatever_the_features_the_law_is_sound(features, m, strata, name, data):
     n = len(features)

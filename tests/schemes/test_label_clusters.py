@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Ask, Federation, RoundContext, Selector, scheme
@@ -313,7 +313,6 @@ def test_no_usable_loss_at_all(name: str) -> None:
     data=st.data(),
     name=st.sampled_from(ALL),
 )
-@settings(max_examples=200, deadline=None)
 def test_nobody_twice_only_who_is_there_and_as_many_as_can_be(
     labels: list[int], data: st.DataObject, name: str
 ) -> None:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
@@ -103,7 +103,6 @@ def test_updates_that_repeat_have_no_variance_and_unrelated_ones_twice_as_much()
     assert step_variance(design, now, 2 * then).ratio == pytest.approx(5.0, rel=0.05)
 
 
-@settings(max_examples=50)
 @given(st.lists(st.sets(st.integers(0, 6), min_size=1, max_size=3), max_size=25))
 def test_the_running_average_never_drifts_from_what_is_kept(rounds):
     p = np.arange(1, 8) / 28

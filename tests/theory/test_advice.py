@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, ledger, scheme
@@ -36,6 +36,7 @@ from fedcohort.theory.judge import SchemeFacts, _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen
+from helpers.examples import few
 
 EQUAL = [50] * 60
 SKEWED = [int(2000 / (i + 1)) + 1 for i in range(60)]
@@ -119,7 +120,7 @@ def test_skewed_sizes_do_not_prefer_uniform_and_say_why():
 
 
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=12), st.integers(1, 4))
-@settings(max_examples=15, deadline=None)
+@few(15)
 def test_nothing_eligible_is_better_than_what_is_recommended(sizes, m):
     advice = advise(sizes, m=m)
     best = advice.row(advice.recommended)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
@@ -61,7 +61,6 @@ def test_golden_weight_statistics(sizes, m, expected, uniform_better):
 @given(
     st.lists(st.integers(1, 30), min_size=2, max_size=9), st.integers(1, 9), st.integers(0, 2**32)
 )
-@settings(max_examples=200, deadline=None)
 def test_corollary_1_as_an_equivalence(sizes, m, seed):
     m = min(m, len(sizes))
     n, shares = len(sizes), Shares.of(np.array(sizes))
@@ -99,7 +98,6 @@ def test_equal_importances_at_fixed_m_and_at_half_of_n(n):
 
 
 @given(st.integers(2, 9), st.integers(1, 8), st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
 def test_equal_importances_have_one_ratio_for_any_updates(n, m, seed):
     m = min(m, n - 1)
     updates = np.random.default_rng(seed).standard_normal((n, 3))
@@ -125,7 +123,6 @@ def test_crossing_of_the_synthetic_example():
 
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=10), st.integers(1, 5), st.randoms())
-@settings(max_examples=50, deadline=None)
 def test_clustered_dominates_md(sizes, m, random):
     shares, order = Shares.of(np.array(sizes)), list(range(len(sizes)))
     random.shuffle(order)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -150,7 +150,6 @@ vectors = st.lists(st.lists(st.floats(-4, 4), min_size=2, max_size=2), min_size=
 
 
 @given(vectors, st.sampled_from(sorted(designs())))
-@settings(max_examples=200, deadline=None)
 def test_it_holds_for_all_vectors(rows, name):
     design, x = designs()[name], np.array(rows)
     found = constants(design)

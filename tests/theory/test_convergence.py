@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
@@ -23,6 +23,7 @@ from fedcohort.theory import (
     quadratic,
 )
 from fedcohort.theory.decomposition import second_moment
+from helpers.examples import few
 
 SIZES = [5, 4, 3, 2, 1]
 FEDERATION = Federation.from_sizes(SIZES)
@@ -190,7 +191,7 @@ def test_strata_are_bounded_by_independence():
 
 
 @given(st.floats(0, 5), st.floats(0.01, 0.19), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@few(40)
 def test_proximal_weights_are_those_of_the_recursion(mu, eta_l, steps):
     gradients = np.random.default_rng(0).normal(size=steps)
     moved = 0.0

@@ -7,7 +7,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
@@ -267,7 +267,6 @@ def test_weights_of_an_unknown_design_are_drawn_one_by_one():
     st.integers(1, 4),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
 def test_clustered_never_worse_than_md(sizes, m, seed):
     shares, rng = Shares.of(np.array(sizes)), np.random.default_rng(seed)
     x = rng.normal(size=(len(sizes), 2))

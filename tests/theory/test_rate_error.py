@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.core.errors import BadInput, BadParameter, TooLarge
@@ -54,7 +54,6 @@ def by_enumeration(sizes, K, alpha, M, floor):
     st.fractions(F(1, 10), F(1), max_denominator=20),
     st.integers(3, 6),
 )
-@settings(max_examples=60, deadline=None)
 def test_it_is_the_sum_over_all_answers(sizes, K, alpha, M):
     found = rate_error(sizes, K, float(alpha), M)
     exact = by_enumeration(sizes, K, alpha, M, F(len(sizes)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, LocalWork, scheme, simulate
@@ -196,7 +196,6 @@ sets = st.lists(st.integers(0, 50), min_size=2, max_size=7, unique=True)
 
 
 @given(sets, st.data())
-@settings(deadline=None)
 def test_claim_1_the_best_of_more_is_no_worse(values: list[int], data: st.DataObject) -> None:
     r = data.draw(st.integers(1, len(values)))
     k = data.draw(st.integers(1, r))
@@ -215,7 +214,6 @@ def clusters(data: st.DataObject) -> tuple[list[list[int]], int]:
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_claim_2_what_a_cluster_gives_to_a_plain_draw(data: st.DataObject) -> None:
     # E3.11: P_1 draws k from all of X, so that the number Z_i from cluster i is random.
     system, c = clusters(data)
@@ -229,7 +227,6 @@ def test_claim_2_what_a_cluster_gives_to_a_plain_draw(data: st.DataObject) -> No
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_claims_3_and_4_the_best_of_each_cluster(data: st.DataObject) -> None:
     system, c = clusters(data)
     r = data.draw(st.integers(c, len(system[0])))

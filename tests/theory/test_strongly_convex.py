@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
@@ -94,7 +94,6 @@ def test_lemma_5_has_the_closed_forms_of_li_et_al():
     st.lists(st.lists(st.floats(-1, 1), min_size=2, max_size=2), min_size=6, max_size=6),
     st.sampled_from(sorted(designs())),
 )
-@settings(max_examples=100, deadline=None)
 def test_lemma_5_holds(rows, name):
     x, design = np.array(rows), designs()[name]
     longest = float((x**2).sum(axis=1).max())

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
@@ -16,6 +16,7 @@ from fedcohort.data.partition import (
     dirichlet_per_client,
     dirichlet_shares,
 )
+from helpers.examples import few
 
 LEVEL = 1e-6  # of each statistical test
 
@@ -161,7 +162,7 @@ def test_per_class_loses_nothing(y, data, alpha, seed, masked):
 
 
 @given(seeds, st.integers(1, 6))
-@settings(max_examples=30)
+@few(30)
 def test_per_class_keeps_its_minimum(seed, min_size):
     y = np.repeat(np.arange(5), 40)
     partition = dirichlet_per_class(y, 8, 0.5, np.random.default_rng(seed), min_size=min_size)
