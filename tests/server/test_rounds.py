@@ -314,6 +314,23 @@ def test_every_participant_is_in_one_sum(case: str) -> None:
         run_round(setup, state, round_context(state), Blocks(blocks, sums=True), Ledger())
 
 
+@pytest.mark.parametrize("rule", [AsDrawn(), Redraw(), Hajek()])
+@pytest.mark.parametrize("stranger", [-1, 12, "another client"])
+def test_a_client_that_was_not_invited_cannot_respond(rule: Any, stranger: Any) -> None:
+    """It would be taken for a replacement, or -1 for the last client."""
+    setup = Setup(scheme("md:m=4"), 0, dropouts=rule)
+    state = State.first(setup, Federation.from_sizes(SIZES), np.zeros(5))
+
+    class Intruding(Blocks):
+        def train(self, train: Any) -> Any:
+            outside = np.setdiff1d(np.arange(12), train.clients)
+            wrong = outside[0] if stranger == "another client" else stranger
+            return engine.Responses(np.append(train.clients[1:], wrong))
+
+    with pytest.raises(BadInput, match="Only invited clients can respond"):
+        run_round(setup, state, round_context(state), Intruding(lambda c: [c]), Ledger())
+
+
 def test_one_block_in_another_order_is_matched_client_by_client() -> None:
     setup, state = began("clustered-similarity:m=4")
     rows = np.arange(60.0).reshape(12, 5)

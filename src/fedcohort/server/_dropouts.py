@@ -49,8 +49,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort, Reserve, ascending
+from fedcohort.core.cohort import Cohort, Reserve, ascending, missing_from
 from fedcohort.core.design import Design, Pool, Pools
+from fedcohort.core.errors import BadInput
 from fedcohort.core.parameters import Checked, OneOf, Whole
 from fedcohort.core.registry import Kind
 from fedcohort.core.shaped import Shaped
@@ -237,7 +238,10 @@ class _Books:
         self.draws[cohort.clients] = cohort.draws
 
     def heard(self, asked: Ints, answered: Ints) -> None:
-        """Book answers."""
+        """Book answers; raise BadInput for one of a client that was not asked."""
+        strangers = missing_from(ascending(asked), answered).tolist()
+        if strangers:
+            raise BadInput(f"Only invited clients can respond; {strangers[:5]} were not invited.")
         self.asked[asked] = True
         self.answered[answered] = True
 
