@@ -15,11 +15,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import fedcohort
 from fedcohort.algorithms.ifca import Parts
+from fedcohort.core import discovery
 from fedcohort.core.errors import (
     BadInput,
     BadParameter,
@@ -81,6 +82,7 @@ def values(constraint: Any) -> st.SearchStrategy[Any]:
 
 
 CHANCES = st.floats(0, 1) | st.lists(st.floats(0, 1), min_size=1, max_size=4).map(tuple)
+FILES = st.sampled_from(["phones.csv", "../my data/a-1.jsonl", "/tmp/a.npz", "a,b=[c]:d.csv", "1"])
 UNDECLARED = {("availability model", "random", "probability"): CHANCES}
 
 
@@ -99,10 +101,12 @@ def test_the_word_of_a_part_reads_back_to_an_equal_part(kind: str, name: str, da
             given_[key] = data.draw(values(setting.constraint), label=key)
         elif (kind, name, key) in UNDECLARED:
             given_[key] = data.draw(UNDECLARED[kind, name, key], label=key)
+        elif setting.required and setting.text:
+            given_[key] = data.draw(FILES, label=key)
     try:
         built = parts.build(name, **given_)
     except (BadParameter, BadInput):
-        return  # settings that do not go together: each kind refuses with its own sentence
+        reject()  # settings that do not go together: each kind refuses with its own sentence
     assert parts.build(built.spec) == built
     assert parts.build(built.spec).spec == built.spec
     assert parts.build(built.spec, files=False) == built
@@ -156,6 +160,34 @@ NUMBERS = {
 def test_no_part_is_lost() -> None:
     """A part that is not found any more disappears without an error: count them."""
     assert {name: len(kind) for name, kind in kinds().items()} == NUMBERS
+
+
+@pytest.mark.parametrize("kind", BUILT.values(), ids=list(BUILT))
+def test_no_part_that_a_module_defines_is_overlooked(kind: Kind[Any]) -> None:
+    """The source is read for classes with a literal name: others would be left out silently."""
+    if kind.name == "model":
+        pytest.importorskip("torch")
+    modules = list(discovery._files(kind.package)) or [kind.package]
+    members = [set(kind._members(importlib.import_module(module))) for module in modules]
+    assert set().union(*members) == set(kind._own)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from fedcohort.core.scheme import Scheme\nclass A(Scheme[int]):",
+        "from fedcohort.core import Scheme as Base\nclass A(Base):",
+        "import fedcohort\nclass A(fedcohort.Scheme):",
+        "from fedcohort.schemes.classical import MD as Base\nclass A(Base):",
+        "from fedcohort import Scheme\nclass Middle(Scheme): ...\nclass A(Middle):",
+    ],
+)
+def test_a_base_class_is_recognized_under_any_name(lines: str, tmp_path: Path) -> None:
+    file = tmp_path / "several.py"
+    file.write_text(f"{lines}\n    name = 'one'\nclass B(A):\n    name = 'two'\n")
+    source = discovery._Source("fedcohort.schemes.several", file)
+    names = [source.name_of(node, "Scheme", "") for node in source.tree.body]
+    assert [name for name in names if name] == ["one", "two"]
 
 
 def in_a_new_process(code: str) -> str:

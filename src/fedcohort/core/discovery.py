@@ -140,7 +140,7 @@ class _Source:
             if name == base:
                 return True
             where, parent = self.find(name)
-            if parent is not None and where.derives(parent, base):
+            if parent is not None and (parent.name == base or where.derives(parent, base)):
                 return True
         return False
 
