@@ -687,7 +687,7 @@ def test_the_table_holds_every_check() -> None:
     results = check_scheme(ChangesStateInSelect)
     assert [result.name for result in results] == list(CHECKS)
     assert {result.name for result in results if not result.passed} >= {"pure"}
-    assert all(result.seconds >= 0 and result.detail for result in results)
+    assert all(result.detail for result in results)
 
 
 def test_statistics_alone_passes_a_sound_scheme() -> None:

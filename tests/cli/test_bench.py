@@ -22,10 +22,13 @@ run = CliRunner().invoke
 def test_every_scheme_has_a_row_and_times():
     rows = json.loads(run(app(), ["bench", "-n", "30", "-m", "3", "-d", "20", "--json"]).stdout)
     assert [row["scheme"] for row in rows] == list(schemes())
+    uniform = next(row for row in rows if row["scheme"] == "uniform")
     for row in rows:
-        times = [row[name] for name in ("start", "first choice", "a choice", "learning")]
-        assert all(seconds >= 0 for seconds in times) or row["note"]
-        assert row["note"] or row["times uniform"] > 0
+        assert row["note"] == ""
+        assert min(row["start"], row["first choice"], row["a choice"], row["learning"]) >= 0
+        assert row["round"] == pytest.approx(row["a choice"] + row["learning"])
+        assert row["times uniform"] == pytest.approx(row["round"] / uniform["round"])
+        assert row["times uniform"] > 0
 
 
 def test_a_mistake_in_a_word_is_told_before_anything_is_timed():

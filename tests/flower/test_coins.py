@@ -178,6 +178,7 @@ class Twice(Watching):
 def test_who_is_asked_again_answers_by_the_same_coins() -> None:
     grid = Twice(by_object(), N, raises=True)
     flower.CohortStrategy(SAMPLING, clients=N).start(grid, MODEL, num_rounds=5)
+    assert len(grid.seen) == 5 * N  # every update was compared with its first answer
 
 
 def test_what_is_told_of_an_update_is_told_of_the_draw_that_was_sent() -> None:

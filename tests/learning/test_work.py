@@ -42,11 +42,12 @@ def test_rates_are_finite_numbers(name: str, value: object) -> None:
 def test_step_size_zero_is_refused_and_no_decay_is_fine() -> None:
     with pytest.raises(BadParameter, match="above 0"):
         LocalWork(lr=0)
-    LocalWork(decay=0, mu=0)
+    assert (LocalWork(decay=0).decay, LocalWork(mu=0).mu) == (0, 0)
 
 
 def test_numpy_numbers_are_numbers() -> None:
-    LocalWork(steps=np.int64(3), lr=np.float32(0.1))  # type: ignore[arg-type]
+    work = LocalWork(steps=np.int64(3), lr=np.float32(0.5))  # type: ignore[arg-type]
+    assert work == LocalWork(steps=3, lr=0.5)
 
 
 @pytest.mark.parametrize(

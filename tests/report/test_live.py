@@ -24,6 +24,7 @@ def test_a_note_is_replaced_as_a_whole(tmp_path):
 
 def test_a_folder_that_is_gone_does_not_stop_a_run(tmp_path):
     ProgressFile(tmp_path / "gone" / "md.json", "md", 0, 10)(5, 0.5)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_damaged_and_foreign_notes_are_passed_over(tmp_path):

@@ -132,8 +132,13 @@ def test_nothing_eligible_is_better_than_what_is_recommended(sizes, m):
 
 
 def test_full_participation_only_within_the_budget():
-    assert advise(SKEWED, m=60).recommended == "full" or advise(SKEWED, m=60).row("full").score == 0
-    assert advise(SKEWED, m=6).recommended != "full"
+    whole = advise(SKEWED, m=60)
+    assert whole.recommended == "full"
+    assert whole.row("full").score < whole.row("md").score
+    for m in (6, 59):
+        smaller = advise(SKEWED, m=m)
+        assert smaller.recommended != "full"
+        assert smaller.row("full").score == 0  # it would win, if it did not exceed the budget
 
 
 def test_label_histograms_rank_by_what_a_cohort_represents():

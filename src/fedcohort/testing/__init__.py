@@ -12,10 +12,10 @@ In a test of your own package::
         result = fedcohort.testing.run_check(name, MyScheme)
         assert result.passed, result.detail
 
-What is checked stands in `fedcohort.testing._claims` (what a scheme claims),
-`fedcohort.testing._conduct` and `fedcohort.testing._conduct` (what all schemes must do, in a round
-and in a run). Each check runs over small federations (equal sizes, skewed ones, one big client,
-a client without data, one client alone, and a larger one) and over the variants of a scheme:
+What is checked stands in `fedcohort.testing._claims` (what a scheme claims), `_conduct` (what all
+schemes must do, in a round and in a run) and `_signals` (queries and replies). Each check runs over
+small federations (equal sizes, skewed ones, one big client, a client without data, one client
+alone, and a larger one) and over the variants of a scheme:
 each value of a parameter that is a choice.
 """
 
