@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.util
 import json
 import subprocess
@@ -37,8 +38,18 @@ budgets: Any = loaded("budgets")
 
 
 @pytest.fixture(scope="module")
-def table() -> dict[str, float]:
-    return dict(budgets.tally().table())
+def counted() -> Any:
+    return budgets.tally()
+
+
+@pytest.fixture(scope="module")
+def table(counted: Any) -> dict[str, float]:
+    return dict(counted.table())
+
+
+@pytest.fixture
+def tally(counted: Any) -> Any:
+    return copy.deepcopy(counted)
 
 
 def test_every_count_has_a_limit(table: dict[str, float]) -> None:
@@ -55,12 +66,17 @@ def test_a_count_keeps_its_limit(table: dict[str, float], name: str) -> None:
 
 DEFECTS = {
     "code_lines": "x = 1\ny = 2\n",
+    "files": "x = 1\n",
+    "largest_file": "x = 1\n" * 999,
     "public_names": "def f() -> None: ...\nclass C: ...\n",
     "ambiguous_classes": "class Cohort: ...\n",
     "wide_signatures": "def f(a, b, c, d, e, f, g, h, i, j, k): ...\n",
     "most_parameters": f"def f({', '.join(f'a{i}' for i in range(99))}): ...\n",
     "most_fields": "@dataclass\nclass C:\n" + "".join(f"    a{i}: int\n" for i in range(99)),
     "vague_variables_percent": "found = 1\n" * 999,
+    "vague_arguments_percent": "def f(found): ...\n" * 999,
+    "vague_attributes_percent": "x.found = 1\n" * 999,
+    "filler_names_percent": "result = 1\n" * 9999,
     "participle_functions_percent": "def joined(): ...\n" * 99,
     "indefinite_words_docstrings": '"""' + "What somebody told. " * 999 + '"""\n',
     "indefinite_words_messages": "raise E('what nobody told')\n" * 999,
@@ -69,15 +85,60 @@ DEFECTS = {
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_planted_defect_is_counted(
-    table: dict[str, float], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    table: dict[str, float], tally: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "defect.py"
     file.write_text(DEFECTS[name])
-    tally = budgets.tally()
     monkeypatch.setattr(budgets, "ROOT", tmp_path)
     monkeypatch.setattr(budgets, "LIBRARY", tmp_path)
     tally.module(file, tmp_path)
     assert tally.table()[name] > table[name]
+
+
+PAGE_DEFECTS = {
+    "indefinite_words_pages": "What somebody told nobody.\n" * 999,
+    "words_of_pages": "One word more.\n",
+    "sentence_pages_median": f"{'long ' * 99}.\n\n" * 9999,
+    "sentence_pages_90_percent": f"{'long ' * 99}.\n\n" * 9999,
+}
+COMMAND = f"def f({', '.join(f'a{i}' for i in range(99))}): ...\n"
+
+
+@pytest.mark.parametrize("name", PAGE_DEFECTS)
+def test_a_planted_defect_of_a_page_is_counted(
+    table: dict[str, float], tally: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE_DEFECTS[name])
+    monkeypatch.setattr(budgets, "ROOT", tmp_path)
+    tally.page(page)
+    assert tally.table()[name] > table[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "text"),
+    [("code_lines_papers", "papers", "x = 1\n"), ("most_options", "cli", COMMAND)],
+)
+def test_a_planted_defect_elsewhere_is_counted(
+    table: dict[str, float],
+    tally: Any,
+    name: str,
+    folder: str,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / folder / "defect.py"
+    file.parent.mkdir()
+    file.write_text(text)
+    monkeypatch.setattr(budgets, "ROOT", tmp_path)
+    tally.module(file, tmp_path)
+    assert tally.table()[name] > table[name]
+
+
+def test_every_count_has_a_planted_defect(table: dict[str, float]) -> None:
+    planted = {*DEFECTS, *PAGE_DEFECTS, "code_lines_papers", "most_options"}
+    assert planted == set(table)
 
 
 def test_a_round_passes_through_few_files() -> None:

@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -300,12 +301,27 @@ def public_api() -> list[str]:
     import fedcohort
 
     lines = set[str]()
-    packages = [m.name for m in pkgutil.iter_modules(fedcohort.__path__) if m.ispkg]
-    for home in ["fedcohort", *(f"fedcohort.{p}" for p in packages if not p.startswith("_"))]:
+    packages = [m.name for m in pkgutil.walk_packages(fedcohort.__path__, "fedcohort.") if m.ispkg]
+    for home in ["fedcohort", *(name for name in packages if "._" not in name)]:
         module = importlib.import_module(home)
-        for name in getattr(module, "__all__", ()):
+        for name in getattr(module, "__all__", None) or _defined(module):
             lines.add(f"{home}.{name}{_signature(getattr(module, name))}")
     return sorted(lines)
+
+
+def _defined(module: ModuleType) -> list[str]:
+    """Return the public names that a package without ``__all__`` defines itself."""
+    own = list(getattr(module, "__annotations__", ()))
+    own += [n for n, each in vars(module).items() if _home(each) == module.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+def _home(thing: Any) -> str:
+    return (
+        str(getattr(thing, "__module__", ""))
+        if inspect.isroutine(thing) or inspect.isclass(thing)
+        else ""
+    )
 
 
 def _signature(thing: Any) -> str:
