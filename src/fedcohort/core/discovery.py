@@ -137,10 +137,8 @@ class _Source:
         for each in node.bases:
             written = ast.unparse(each.value if isinstance(each, ast.Subscript) else each)
             name = written.rpartition(".")[2]
-            if name == base:
-                return True
             where, parent = self.find(name)
-            if parent is not None and (parent.name == base or where.derives(parent, base)):
+            if name == base or (parent and (parent.name == base or where.derives(parent, base))):
                 return True
         return False
 

@@ -239,9 +239,8 @@ class _Books:
 
     def heard(self, asked: Ints, answered: Ints) -> None:
         """Book answers; raise BadInput for one of a client that was not asked."""
-        strangers = missing_from(ascending(asked), answered).tolist()
-        if strangers:
-            raise BadInput(f"Only invited clients can respond; {strangers[:5]} were not invited.")
+        if len(strangers := missing_from(ascending(asked), answered)):
+            raise BadInput(f"Only invited clients can respond; {strangers[:5].tolist()} were not.")
         self.asked[asked] = True
         self.answered[answered] = True
 

@@ -240,12 +240,10 @@ class PayloadSums(UpdateStage):
     def add(self, block: UpdateBlock) -> UpdateBlock:
         algorithm, importance = self.setup.algorithm, self.state.federation.importance
         rows = algorithm.summed(block.updates, block.payloads)
+        weights = self.cohort.weights_of(block.clients)
         for name, role, *_ in algorithm.payloads:
             if role != "note":
-                estimate = role == "estimate"
-                by = (
-                    self.cohort.weights_of(block.clients) if estimate else importance[block.clients]
-                )
+                by = weights if role == "estimate" else importance[block.clients]
                 self.sums[name] = self.sums.get(name, 0.0) + by @ rows[name].astype(np.float64)
         return block
 
