@@ -515,7 +515,9 @@ def test_flare_asks_nobody_where_nobody_was_drawn(nvflare) -> None:
 
     selector = Selector("poisson:m=1", Federation.from_sizes(SIZES, ids=SITES), seed=SEED)
     controller = cohort_fedavg(selector, num_rounds=1, model={"w": np.zeros(1)})
-    controller.send_model(task_name="train", targets=[], data=None, callback=print)
+    responses: list[object] = []
+    controller.send_model(task_name="train", targets=[], data=None, callback=responses.append)
+    assert responses == []
 
 
 # -- sites that send something else ----------------------------------------------------------
