@@ -243,6 +243,14 @@ def test_next_to_no_noise_is_as_if_everybody_were_in_every_round():
     assert found.epsilon == pytest.approx(gaussian_epsilon(np.sqrt(10) / 0.01, 1e-5))
 
 
+def test_next_to_no_noise_has_no_finite_price_where_clients_are_drawn_twice():
+    """The largest client is drawn in every round, and may move the sum out of all reach."""
+    sizes = [200] + [7] * 20
+    assert price("clustered-size:m=10", sizes, 100, 0.001, 1e-5).epsilon == np.inf
+    noise = noise_for("clustered-size:m=10", sizes, 100, 3.0, 1e-5)
+    assert price("clustered-size:m=10", sizes, 100, noise, 1e-5).epsilon <= 3.0
+
+
 # -- schemes without a law -----------------------------------------------------------------------
 
 

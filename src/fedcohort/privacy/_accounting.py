@@ -338,7 +338,8 @@ def _connected(profile: Floats, losses: Floats, step: float) -> Any:
     masses = np.zeros(len(losses))
     masses[kept[1:] - 1] = points[kept[1:]] * np.maximum(0.0, np.diff(slopes))
     lowest = round(float(losses[0]) / step)
-    return pmf.DensePLDPmf(step, lowest, masses, float(profile[-1]), True)
+    # Composition takes the logarithm of the chance of finite losses, which must not be 0.
+    return pmf.DensePLDPmf(step, lowest, masses, min(float(profile[-1]), 1 - 1e-15), True)
 
 
 def answers_epsilon(epsilons: Iterable[float], delta: float) -> float:
