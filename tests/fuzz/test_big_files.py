@@ -257,6 +257,25 @@ def test_a_text_file_without_line_ends_is_not_read_whole(tmp_path, reader):
     assert starts == [f"{says} '{path}" for path in paths]
 
 
+def test_a_journal_must_fit_into_memory(tmp_path):
+    """What a client has spent, for instance; the file is left as it is."""
+    with (tmp_path / "spent.jsonl").open("wb") as file:
+        sparse(file, 20 * 10**9)
+    code = """
+import sys
+from pathlib import Path
+from fedcohort.core.errors import FedcohortError
+from fedcohort.core.journal import Journal
+try:
+    Journal(Path(sys.argv[1])).read()
+except FedcohortError as error:
+    print(type(error).__name__, error)
+"""
+    done = bounded(code, tmp_path / "spent.jsonl")
+    assert done.stdout.startswith(f"TooLarge '{tmp_path / 'spent.jsonl'}' takes 20.0 GB")
+    assert (tmp_path / "spent.jsonl").stat().st_size == 20 * 10**9
+
+
 def sparse(file: IO[bytes], size: int) -> None:
     """Give a file that size without writing it, or skip the test."""
     os.truncate(file.fileno(), size)

@@ -49,7 +49,7 @@ class Journal:
     def read(self) -> list[Line]:
         """All entries; creates an empty file, removes an unfinished last line."""
         with _open(self.path) as descriptor:
-            content = _read_all(descriptor)
+            content = read_plain(self.path)
             whole = content.rfind(b"\n") + 1
             if whole < len(content):
                 os.ftruncate(descriptor, whole)
@@ -103,8 +103,3 @@ def _open(path: Path) -> Iterator[int]:
         if is_new:
             sync_directory(path.parent)
         yield descriptor
-
-
-def _read_all(descriptor: int) -> bytes:
-    with os.fdopen(descriptor, "rb", closefd=False) as file:
-        return file.read()
