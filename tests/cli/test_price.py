@@ -47,6 +47,14 @@ def test_several_schemes_are_a_table_with_the_cheapest_first():
     assert any("of the sums alone" in line for line in lines)
 
 
+def test_an_oracle_is_labelled():
+    assert "target (oracle) " in run("md", "target", "-n", "10", "-m", "2", "-T", "5")
+    listed = CliRunner().invoke(app(), ["schemes"]).output
+    assert [line for line in listed.splitlines() if "oracle" in line] == [
+        line for line in listed.splitlines() if line.startswith("target ")
+    ]
+
+
 def test_where_the_laws_have_no_room_beside_the_numbers_they_stand_below():
     words, federation = ["md", "poisson", "binomial"], Federation.from_sizes([1] * 20)
     prices = [theory.price(scheme(word, m=2), federation, 5, 1.0, 1e-5) for word in words]

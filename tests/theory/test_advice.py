@@ -158,6 +158,17 @@ def test_label_histograms_rank_by_what_a_cohort_represents():
     assert "label histograms" in hidden.row("target").note
 
 
+def test_an_oracle_is_recommended_only_where_there_is_nothing_else():
+    histograms = np.eye(6, dtype=int)[np.arange(60) % 6] * 50
+    both = advise(EQUAL, m=6, label_histograms=histograms, only=["target", "md"])
+    assert both.row("target").score < both.row("md").score
+    assert both.recommended == "md"
+    assert "none of" not in both.plain[0]
+    assert "target (oracle)" in both._repr_html_()
+    alone = advise(EQUAL, m=6, label_histograms=histograms, only=["target"])
+    assert alone.recommended == "target"
+
+
 def test_pilot_updates_rank_by_the_exact_variance():
     updates = np.random.default_rng(0).normal(size=(60, 4))
     advice = advise(SKEWED, m=6, updates=updates)

@@ -180,7 +180,7 @@ def _columns(rows: Sequence[SchemeFacts], rounds: int) -> dict[str, list[str]]:
     priced = any(row.bytes_total is not None for row in rows)
     total = {f"bytes, {counted(rounds, 'round')}": [_bytes(row.bytes_total) for row in rows]}
     return {
-        "scheme": [row.name for row in rows],
+        "scheme": [row.name + " (oracle)" * row.oracle for row in rows],
         "score": [_number(row.score) for row in rows],
         "bias": ["0" if row.unbiased else _number(row.bias) for row in rows],
         "Sigma": [_number(row.sigma) for row in rows],

@@ -87,7 +87,7 @@ def price(
                 raise
             left_out[word] = error
         else:
-            words += [word] * len(costs)
+            words += [word + " (oracle)" * scheme.oracle] * len(costs)
             found += costs
     if not found:
         raise next(iter(left_out.values()))

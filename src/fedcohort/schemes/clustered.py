@@ -430,7 +430,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Target(Scheme[Groups]):
-    """One draw from each group of similar clients: what clustered sampling would like to be.
+    """An oracle: one draw from each group of similar clients, as clustered sampling wishes it.
 
     Clients stand on a line group by group and the line is cut into m equal pieces as in
     Algorithm 1. With m groups of equal mass every piece is one group (the paper's "target");

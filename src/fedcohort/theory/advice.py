@@ -80,7 +80,7 @@ class Advice:
     def _repr_html_(self) -> str:
         """What a notebook shows: the words, then the schemes whose law is known."""
         columns = {
-            "Scheme": [row.name for row in self.compared],
+            "Scheme": [row.name + " (oracle)" * row.oracle for row in self.compared],
             "Score": [_or_nan(row.score) for row in self.compared],
             "Bias": [0.0 if row.unbiased else _or_nan(row.bias) for row in self.compared],
             "Clients a round": [_or_nan(row.expected_distinct) for row in self.compared],

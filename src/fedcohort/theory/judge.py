@@ -82,6 +82,8 @@ class SchemeFacts:
     deviation
         The standard deviation of the noise on the sum, in clipping norms, with which nobody pays
         more than a wanted epsilon; None where none was wanted, or none covers the choice.
+    oracle
+        Whether it uses information that no server has; others are recommended before it.
     """
 
     name: str
@@ -105,6 +107,7 @@ class SchemeFacts:
     epsilon: float | None = None
     deviation: float | None = None
     noise_variance: float | None = None
+    oracle: bool = False
 
     @property
     def unbiased(self) -> bool:
@@ -381,6 +384,7 @@ def declared(scheme: Scheme[Any], rounds: int) -> dict[str, Any]:
         "discloses": tuple(str(disclosure) for disclosure in scheme.disclosures(rounds)),
         "secure_aggregation": secure_of(scheme),
         "needs": ", ".join(s.name for s in signals) or "nothing",
+        "oracle": scheme.oracle,
     }
 
 

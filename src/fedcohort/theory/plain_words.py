@@ -32,7 +32,7 @@ def _does(advice: Advice, row: SchemeFacts) -> str:
         few = {1: "the only client", 2: "both clients"}
         who = few.get(advice.n, f"all {advice.n:,} clients")
     judged = advice.m, advice.secure_aggregation
-    others = [each for each in advice.rows if each is not row and eligible(each, *judged)]
+    others = [x for x in advice.rows if eligible(x, *judged) and not (x is row or x.oracle)]
     best = f"; none of {len(others)} other schemes that do so leaves less to chance"
     if len(others) == 1:
         best = "; the one other scheme that does so leaves no less to chance"

@@ -40,9 +40,13 @@ def eligible(row: SchemeFacts, m: int, secure_aggregation: bool = False) -> bool
     """Unbiased, its law known, within the budget of m clients that work in a round."""
     if row.score is None or not row.unbiased or row.computing is None:
         return False
-    if not admitted(row, secure_aggregation):
-        return False
-    return row.computing <= m * (1 + TIE)
+    return admitted(row, secure_aggregation) and row.computing <= m * (1 + TIE)
+
+
+def _usable(rows: Sequence[SchemeFacts], m: int, secure: bool = False) -> list[SchemeFacts]:
+    """The eligible ones; oracles only where there is no other."""
+    able = [row for row in rows if eligible(row, m, secure)]
+    return [row for row in able if not row.oracle] or able
 
 
 def admitted(row: SchemeFacts, secure_aggregation: bool) -> bool:
@@ -58,7 +62,7 @@ def chosen(
     Of those that are equal only because updates are said not to differ, the one whose weights vary
     least. If that leaves several, the plainest.
     """
-    able = [row for row in rows if eligible(row, m, secure_aggregation)]
+    able = _usable(rows, m, secure_aggregation)
     if not able:
         return None
     least = min(row.score or 0.0 for row in able)
@@ -91,7 +95,7 @@ def swept(
     for value in values:
         if not is_whole(value) or value < 1:
             raise BadParameter("sweep", "advise", "ints of at least 1", value)
-    names = [row.name for row in rows if eligible(row, m, judge.secure_aggregation)]
+    names = [row.name for row in _usable(rows, m, judge.secure_aggregation)]
     note = ""
     if n > SWEEP_LIMIT:
         names = [
@@ -228,7 +232,7 @@ def _if_nothing_may_be_shown(best: SchemeFacts, rows: Sequence[SchemeFacts], m: 
 
 def asks_nothing(rows: Sequence[SchemeFacts], m: int) -> SchemeFacts | None:
     """The best of those of which secure aggregation hides everything."""
-    hidden = [row for row in rows if eligible(row, m) and row.secure_aggregation.startswith("yes")]
+    hidden = [row for row in _usable(rows, m) if row.secure_aggregation.startswith("yes")]
     return min(hidden, key=lambda row: row.score or 0.0, default=None)
 
 
@@ -269,7 +273,7 @@ def _if_more_or_less_alike(
     def parts(row: SchemeFacts) -> tuple[float, float]:
         return (row.sigma or 0.0) + noise(row), (row.weight_sum_variance or 0.0) + noise(row)
 
-    able = [row for row in rows if eligible(row, m) and row is not best]
+    able = [row for row in _usable(rows, m) if row is not best]
     up: tuple[float, str] | None = None
     down: tuple[float, str] | None = None
     for row in able:
