@@ -1,7 +1,6 @@
-"""The command line: one file per command.
+"""The command line: `COMMANDS` names the module of each command.
 
-Every module of this package that defines a function of its own name is a command, so a new
-command is a new file. Other packages add theirs, see `fedcohort.cli.packages`.
+A command is a function of its own name. Other packages add theirs, see `fedcohort.cli.packages`.
 """
 
 from __future__ import annotations
@@ -33,6 +32,23 @@ from fedcohort.core.errors import (
     shown,
 )
 from fedcohort.core.own_line import own_line
+
+COMMANDS = {
+    "advise": "advise",
+    "attack": "attack",
+    "audit": "audit",
+    "bench": "bench",
+    "check": "check",
+    "compare": "compare",
+    "demo": "demo",
+    "new": "new",
+    "price": "price",
+    "report": "report",
+    "schemes": "schemes",
+    "settings": "settings",
+    "tune": "tune",
+}
+"""Every command, and the module of this package that defines it."""
 
 
 def _version(wanted: bool) -> None:
@@ -67,13 +83,14 @@ def app() -> typer.Typer:
 
 @cache
 def _commands() -> dict[str, str]:
-    """The text of every command of ours by name: the function that is named as its file."""
-    found = {}
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        for node in ast.parse(file.read_bytes()).body:
-            if isinstance(node, ast.FunctionDef) and node.name == file.stem:
-                found[file.stem.replace("_", "-")] = ast.get_docstring(node) or ""
-    return found
+    """Return the docstring of every command by name, read off the source."""
+    texts = {}
+    for name, module in COMMANDS.items():
+        source = Path(__file__).with_name(f"{module}.py").read_bytes()
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                texts[name] = ast.get_docstring(node) or ""
+    return texts
 
 
 def _unread() -> None:
@@ -108,10 +125,10 @@ class _Commands(TyperGroup):
 
 
 def _command(name: str) -> Callable[..., None]:
-    if name not in _commands():
+    if name not in COMMANDS:
         return packages.command(name)
-    stem = name.replace("-", "_")
-    command: Callable[..., None] = getattr(importlib.import_module(f"{__name__}.{stem}"), stem)
+    module = importlib.import_module(f"{__name__}.{COMMANDS[name]}")
+    command: Callable[..., None] = getattr(module, name)
     return command
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from fedcohort.core.errors import BadInput, BadParameter, brief, shown
 from fedcohort.core.parameters import is_real, is_whole
+from fedcohort.flower.arguments import _require
 from fedcohort.flower.evaluation import EVALUATORS, Evaluators
 from fedcohort.flower.metrics import Aggregate, Averaging
 from fedcohort.flower.wire import ARRAYS, CONFIG
@@ -195,8 +196,3 @@ def _refuse_training(given: Mapping[str, Any], clients: int) -> None:
             "CohortStrategy has no 'min_train_nodes': m of its scheme is how many clients train, "
             "as in 'uniform:m=3', and quorum=0.5 the share of them that must answer."
         )
-
-
-def _require(name: str, fits: bool, must: str, got: object) -> None:
-    if not fits:
-        raise BadParameter(name, "CohortStrategy", must, got)

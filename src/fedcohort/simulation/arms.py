@@ -179,8 +179,8 @@ def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str
         if often[label] > 1:
             like = [dict(_settings(other)) for other in built if other.label == label]
             label += "".join(
-                f" {name[-1]}={value}"
-                for name, value in _settings(each)
+                f" {name[-1]}={setting}"
+                for name, setting in _settings(each)
                 if len({other.get(name) for other in like}) > 1
             )
         if label in out:
@@ -191,8 +191,8 @@ def labelled(schemes: Which | Sequence[Which] | Mapping[str, Which]) -> dict[str
 
 def _settings(arm: Arm) -> Iterator[tuple[tuple[str, str], Any]]:
     for part in arm.parts:
-        for name, value in part.parameters.items():
-            yield (part.name, name), value
+        for name, setting in part.parameters.items():
+            yield (part.name, name), setting
 
 
 def _words(text: str) -> list[str]:

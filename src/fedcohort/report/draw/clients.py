@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.core.types import Array, Floats
-from fedcohort.report.draw.drawing import ONE_OF, Drawing, Switch, Trace, line, meta, name_of
+from fedcohort.report.draw.drawing import ONE_OF, Drawing, PlotTrace, Switch, line, meta, name_of
 from fedcohort.report.facts import clients
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.facts.downsample import bucket_edges, means
@@ -107,7 +107,7 @@ def _around_what_is_there(rows: pd.DataFrame) -> pd.DataFrame:
 def draw_lorenz(comparison: Comparison) -> Drawing:
     """Lorenz curves of the participation."""
     table = clients.lorenz(comparison)
-    traces: list[Trace] = [
+    traces: list[PlotTrace] = [
         {
             "type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "hoverinfo": "skip",
             "line": {"color": "#777777", "width": 1.5, "dash": "dot"},

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedcohort.core.types import Array
 from fedcohort.report.draw.clients import scheme_switch
-from fedcohort.report.draw.drawing import Drawing, Trace, meta
+from fedcohort.report.draw.drawing import Drawing, PlotTrace, meta
 from fedcohort.report.draw.styles import LIGHT, MARKERS
 from fedcohort.report.facts.clusters import Clusters, clusters
 
@@ -32,7 +32,7 @@ def cluster_figures(comparison: Comparison) -> tuple[Drawing, ...]:
 
 
 def _draw_embedding(found: Sequence[Clusters]) -> Drawing:
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     have = [item for item in found if item.embedding is not None]
     for index, item in enumerate(have):
         for cluster, rows in item.embedding.groupby("cluster"):  # type: ignore[union-attr]
@@ -62,7 +62,7 @@ def _draw_embedding(found: Sequence[Clusters]) -> Drawing:
 
 
 def _draw_tree(found: Sequence[Clusters]) -> Drawing:
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     have = [item for item in found if item.tree is not None]
     for index, item in enumerate(have):
         corners: Any = item.tree
@@ -94,7 +94,7 @@ def _draw_tree(found: Sequence[Clusters]) -> Drawing:
 
 def _draw_reachability(found: Sequence[Clusters]) -> Drawing:
     have = [item for item in found if item.reachability is not None]
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     for index, item in enumerate(have):
         for cluster, rows in item.reachability.groupby("cluster"):  # type: ignore[union-attr]
             finite = rows[np.isfinite(rows["reachability"])]
@@ -191,7 +191,7 @@ def _joints(corners: Any) -> pd.DataFrame:
     )
 
 
-def _bars(name: str, x: Array, y: Array, kind: str, index: int) -> Trace:
+def _bars(name: str, x: Array, y: Array, kind: str, index: int) -> PlotTrace:
     return {
         "type": "bar",
         "name": name,

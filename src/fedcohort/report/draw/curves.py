@@ -12,8 +12,8 @@ from fedcohort.maths._statistics import window
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import (
     Drawing,
+    PlotTrace,
     Switch,
-    Trace,
     View,
     band,
     line,
@@ -48,7 +48,7 @@ def progress(comparison: Comparison, target: float | None = None) -> Drawing:
     found = measured(comparison)
     measures = [each for each in found if each.among(comparison.traces)] or found[:1]
     goal = facts.target_of(comparison, target)
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     views = []
     for measure in measures:
         for way in LINES:
@@ -96,7 +96,9 @@ def _sources(comparison: Comparison) -> str:
     return f" As it was sent: {'; '.join(said)}." if said else ""
 
 
-def _curves(comparison: Comparison, measure: Measure, way: str, table: pd.DataFrame) -> list[Trace]:
+def _curves(
+    comparison: Comparison, measure: Measure, way: str, table: pd.DataFrame
+) -> list[PlotTrace]:
     form = ":.2%" if measure.percent else ":.4g"
     bands, lines = [], []
     for index, label in enumerate(comparison.labels):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fedcohort.report import facts
-from fedcohort.report.draw.drawing import Drawing, Trace, meta, name_of
+from fedcohort.report.draw.drawing import Drawing, PlotTrace, meta, name_of
 from fedcohort.report.draw.styles import LIGHT, style
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.facts.measures import Measure, measured
@@ -74,7 +74,7 @@ def _dots(
     places: dict[int, int],
     offset: float,
     measure: Measure,
-) -> Trace:
+) -> PlotTrace:
     look = style(index)
     form = ":.2%" if measure.percent else ":.4g"
     spread: Any = rows["sd"].fillna(0.0).to_numpy()

@@ -27,7 +27,7 @@ WIDTH = 5.0
 ONE_OF = "of"
 """The switch of a figure that shows one scheme at a time."""
 
-Trace = dict[str, Any]
+PlotTrace = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Drawing:
     key: str
     title: str
     caption: str
-    traces: tuple[Trace, ...]
+    traces: tuple[PlotTrace, ...]
     layout: Mapping[str, Any] = field(default_factory=dict)
     layouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     switches: tuple[Switch, ...] = ()
@@ -119,12 +119,12 @@ class Drawing:
         return out
 
 
-def is_shown(trace: Trace, setting: Mapping[str, str]) -> bool:
+def is_shown(trace: PlotTrace, setting: Mapping[str, str]) -> bool:
     """Whether a trace is shown under the settings of the switches."""
     return all(setting[key] == value for key, value in trace["meta"]["when"].items())
 
 
-def _without_when(trace: Trace) -> Trace:
+def _without_when(trace: PlotTrace) -> PlotTrace:
     """As plotly knows it; a band around a curve has no name, and no line in the legend."""
     told = {key: value for key, value in trace.items() if key != "meta"}
     return {"showlegend": bool(trace.get("name")), **told}
@@ -143,7 +143,7 @@ def name_of(label: str) -> str:
     return escape(label, quote=False)
 
 
-def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) -> Trace:
+def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) -> PlotTrace:
     """The curve of one scheme, in its style, thinned; that of an oracle is a reference line."""
     look, kept = style(index), keep_extremes(np.asarray(y, dtype=np.float64), POINTS)
     guide = {
@@ -165,7 +165,7 @@ def line(index: int, label: str, x: Array, y: Array, hover: str, **when: str) ->
     }
 
 
-def band(index: int, x: Floats, low: Floats, high: Floats, **when: str) -> Trace:
+def band(index: int, x: Floats, low: Floats, high: Floats, **when: str) -> PlotTrace:
     """A band behind a curve."""
     middle, bottom, top = envelope(x, low, high, POINTS // 2)
     colour = LIGHT[style(index).colour]

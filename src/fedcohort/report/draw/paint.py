@@ -23,7 +23,7 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from fedcohort.report.draw.drawing import ONE_OF, Drawing, Trace, is_shown
+from fedcohort.report.draw.drawing import ONE_OF, Drawing, PlotTrace, is_shown
 from fedcohort.report.draw.paper import DASHES, MARKERS, STEPS, legend, plain
 from fedcohort.report.draw.styles import LIGHT
 
@@ -99,7 +99,7 @@ def _axes(axes: Any, drawing: Drawing, setting: Mapping[str, str], names: int = 
 class _Places:
     """Where things stand on an axis of names, and bars beside each other."""
 
-    def __init__(self, traces: list[Trace], layout: Mapping[str, Any]) -> None:
+    def __init__(self, traces: list[PlotTrace], layout: Mapping[str, Any]) -> None:
         self.of: dict[str, list[str]] = {"x": [], "y": []}
         for axis in self.of:
             told = layout.get(f"{axis}axis", {})
@@ -127,25 +127,25 @@ def _numbers(values: list[str]) -> bool:
     return True
 
 
-def _colour(trace: Trace, number: int) -> str:
+def _colour(trace: PlotTrace, number: int) -> str:
     told = trace["meta"]["colour"]
     if told is None and trace["meta"]["role"] in ("guide", "plain"):
         return GREY
     return LIGHT[(number if told is None else told) % len(LIGHT)]
 
 
-def _name(trace: Trace) -> str:
+def _name(trace: PlotTrace) -> str:
     name = unescape(str(trace.get("name", "")))
     return plain(f" {name}" if name.startswith("_") else name)  # matplotlib hides names with _
 
 
-def _some(trace: Trace, points: int) -> tuple[int, int]:
+def _some(trace: PlotTrace, points: int) -> tuple[int, int]:
     """At which points of a curve a marker stands: those of equal curves lie side by side."""
     step = max(1, points // 7)
     return (trace["meta"]["scheme"] or 0) * step // len(LIGHT) % step, step
 
 
-def _scatter(axes: Any, trace: Trace, places: _Places, number: int) -> None:
+def _scatter(axes: Any, trace: PlotTrace, places: _Places, number: int) -> None:
     x, y, colour = places("x", trace["x"]), places("y", trace["y"]), _colour(trace, number)
     if trace.get("fill") == "toself":
         axes.fill(x, y, color=colour, alpha=0.12, linewidth=0)
@@ -166,7 +166,7 @@ def _scatter(axes: Any, trace: Trace, places: _Places, number: int) -> None:
     )  # fmt: skip
 
 
-def _bar(axes: Any, trace: Trace, places: _Places, number: int) -> None:
+def _bar(axes: Any, trace: PlotTrace, places: _Places, number: int) -> None:
     x, y = places("x", trace["x"]), np.asarray(trace["y"], dtype=float)
     step = float(np.min(np.diff(np.unique(x)))) if len(np.unique(x)) > 1 else 1.0
     width = 0.9 * step / places.beside
@@ -181,7 +181,7 @@ def _bar(axes: Any, trace: Trace, places: _Places, number: int) -> None:
              label=_name(trace) or None)  # fmt: skip
 
 
-def _box(axes: Any, trace: Trace, places: _Places, number: int) -> None:
+def _box(axes: Any, trace: PlotTrace, places: _Places, number: int) -> None:
     ends = {"whislo": "lowerfence", "med": "median", "whishi": "upperfence"}
     told = {name: float(trace[ends.get(name, name)][0]) for name in (*ends, "q1", "q3")}
     stats: dict[str, Any] = {**told, "fliers": []}
@@ -193,7 +193,7 @@ def _box(axes: Any, trace: Trace, places: _Places, number: int) -> None:
     )  # fmt: skip
 
 
-def _heatmap(axes: Any, trace: Trace, places: _Places, number: int) -> None:
+def _heatmap(axes: Any, trace: PlotTrace, places: _Places, number: int) -> None:
     z = np.asarray(trace["z"], dtype=float)
     x, y = places("x", trace["x"]), places("y", trace["y"])
     wide, high = (float(v[1] - v[0]) if len(v) > 1 else 1.0 for v in (x, y))

@@ -9,8 +9,8 @@ import numpy as np
 from fedcohort.report.draw.curves import over_rounds
 from fedcohort.report.draw.drawing import (
     Drawing,
+    PlotTrace,
     Switch,
-    Trace,
     meta,
     name_of,
 )
@@ -63,7 +63,7 @@ def weight_theory(comparison: Comparison) -> Drawing:
     """Theory beside measured: variance, weight sum, cohort size."""
     table = weights.weight_table(comparison)
     names = [name_of(label) for label in table["scheme"]]
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     for key in QUANTITIES:
         theory, seen = table[f"{key}_theory"].to_numpy(), table[key].to_numpy()
         known = np.isfinite(theory)
@@ -111,7 +111,7 @@ def _scheme_axis(names: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _dots(name: str, x: Any, y: list[str]) -> Trace:
+def _dots(name: str, x: Any, y: list[str]) -> PlotTrace:
     hover = "%{y}: %{x:.4g}<extra>%{fullData.name}</extra>"
     return {
         "type": "scatter",

@@ -37,9 +37,12 @@ class Result(Panel):
         why = prose.apart(comparison)
         out = f"<h1>{escape(why)}</h1>" if why else ""
         for (name, part), table in zip(parts(comparison), shown.tables, strict=True):
-            said, chance = escape(prose.headline(part, table)), escape(prose.chance(part, table))
-            cards = "".join(card(item) for item in prose.cards(part, table, shown.target))
-            out += f"<h2>{escape(name)}: {said}</h2>" if why else f"<h1>{said}</h1>"
+            title, by_chance = (
+                escape(prose.headline(part, table)),
+                escape(prose.chance(part, table)),
+            )
+            boxes = "".join(card(item) for item in prose.cards(part, table, shown.target))
+            out += f"<h2>{escape(name)}: {title}</h2>" if why else f"<h1>{title}</h1>"
             besides = (
                 prose.unranked(part, table),
                 prose.beside(part),
@@ -48,9 +51,9 @@ class Result(Panel):
             )
             told = (escape(text) for text in besides)
             runs = (escape(prose.lacking(part)), escape(prose.once(part)), _not_over(part))
-            notes = filter(None, (chance, *runs, *told))
+            notes = filter(None, (by_chance, *runs, *told))
             out += f'<p class="lead">{" ".join(notes)}</p>'
-            out += f'<dl class="cards">{cards}</dl>'
+            out += f'<dl class="cards">{boxes}</dl>'
             out += scoreboard(part, table, shown.target, shown.tested, comparison.labels)
         both = prose.tested_across(comparison)
         out += f'<p class="lead">{escape(both)}</p>' if both else ""
