@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 
 ROOT = Path(__file__).parent
 SOURCES = (ROOT / "src", ROOT / "papers" / "src")

@@ -14,9 +14,9 @@ import argparse
 
 import numpy as np
 
-from fedcohort.core import Federation
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.schemes import scheme
+from fedcohort.selection import Federation
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import federation_of
 from fedcohort.simulation.problem import Problem

@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
-from fedcohort.core import Shares
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import ConditionalPoisson, Cube, Pivotal, Rows, Sampford
 from fedcohort.maths._noise import REPLACE_ONE, clipped, noisy_counts
+from fedcohort.selection import Shares
 from fedcohort.theory.montecarlo import estimated_variance
 
 M, CLASSES = 10, 10

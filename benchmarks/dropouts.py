@@ -25,20 +25,11 @@ import argparse
 import numpy as np
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Cohort, Shares
-from fedcohort.core.design import Design
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import Cube, FixedSize, LocalPivotal, Pivotal, Rows
-from fedcohort.server import Attendance
-from fedcohort.server._dropouts import (
-    SCALES,
-    AsDrawn,
-    DropOutRule,
-    Hajek,
-    Redraw,
-    Survivors,
-    settle,
-)
+from fedcohort.selection import Cohort, Design, Shares
+from fedcohort.server import AsDrawn, Attendance, DropOutRule, Hajek, Redraw, Survivors
+from fedcohort.server._dropouts import SCALES, settle
 
 N, M = 100, 10
 RULES = {"survivors": Survivors(), "hajek": Hajek(), "redraw": Redraw()}

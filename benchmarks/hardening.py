@@ -32,11 +32,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from fedcohort import simulate
-from fedcohort.core.errors import FedcohortWarning
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import FedcohortWarning
+from fedcohort._internal.random import stream
 from fedcohort.learning import Task
 from fedcohort.schemes import SCHEMES
-from fedcohort.server._guards import HARDENED, SAVED, Guard, Hardened, RateCap, SizeCap
+from fedcohort.server import Guard
+from fedcohort.server._guards import HARDENED, SAVED, Hardened, RateCap, SizeCap
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem, reading_once
 from fedcohort.testing.attackers import attacked, lies_to

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort import Federation, RoundContext, Selector, scheme
-from fedcohort.core.shares import Shares
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.designs import Cube, Rows
+from fedcohort.selection import Shares
 
 M_DRAWS = 100
 LARGE = 10_000_000

@@ -35,11 +35,11 @@ from scipy.cluster.hierarchy import linkage
 from threadpoolctl import threadpool_limits
 
 from fedcohort import Federation, Replies, scheme
-from fedcohort.core import Cohort, RoundContext
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.maths._distances import distances, refresh
 from fedcohort.maths._groups import exact_masses, kmeans, pour, split_large
 from fedcohort.maths._tree import cut, refresh_rows_apart, rows_apart_of, ward_of_rows
+from fedcohort.selection import Cohort, RoundContext
 
 M = 10
 PAIRS = 1000

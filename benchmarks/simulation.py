@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fedcohort.learning import MLP, Softmax
-from fedcohort.learning._local import LocalWork
+from fedcohort.learning import MLP, LocalWork, Softmax
 from fedcohort.learning.trainers import _plain as plain
 
 CLIENTS, COHORT, DEFERRED = 100, 10, 10

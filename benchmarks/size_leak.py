@@ -23,7 +23,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from scipy.stats import binom
 
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.flower import InProcessGrid, client_app, first_model, task_client, wire
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.learning.batches import participants

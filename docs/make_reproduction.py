@@ -20,8 +20,8 @@ from typing import Any
 from statements import Changed, Statement
 from statements.prices import PRICES
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.plain_values import changed_settings, settings_digest
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import changed_settings, settings_digest
 from fedcohort_papers.recipes import recipes
 from fedcohort_papers.reproduction.findings import (
     NOT,

@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.fingerprint import Digest
-from fedcohort.core.plain_values import settings_digest
+from fedcohort._internal.fingerprint import Digest
+from fedcohort._internal.types import settings_digest
 from fedcohort_papers.recipes import Recipe, Scale, recipes
 
 RESULTS = Path(__file__).parent / "results"

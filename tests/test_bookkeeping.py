@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Replies, Selector
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.server import Attendance, Redraw
 from helpers.settling import complete
 

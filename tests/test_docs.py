@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import DataNotFound
-from fedcohort.privacy import SizeReport
-from fedcohort.privacy._size_estimate import standard_error
+from fedcohort._internal.errors import DataNotFound
+from fedcohort.privacy import SizeReport, standard_error
 from fedcohort.schemes import SCHEMES
 from fedcohort.simulation.problem import Problem
 from helpers import pages

@@ -11,7 +11,7 @@ import json
 import pytest
 
 pytest.importorskip("flwr")
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from helpers import golden
 
 RUNS = dict(golden.cases())

@@ -20,11 +20,11 @@ PAPERS = ROOT / "papers" / "src" / "fedcohort_papers"
 LIBRARY = sorted(SOURCE.rglob("*.py"))
 FILES = [*LIBRARY, *sorted(PAPERS.rglob("*.py"))]
 
-MATHS = {"maths"}
-CORE = {"core"}
+MATHS = {"_internal", "maths"}
+CORE = {"_internal", "selection"}
 DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
-HARNESS = {*DESIGNS, "harness"}
+HARNESS = DESIGNS
 THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
 LEARNING = {*CORE, *MATHS, "learning"}
 SERVER = {*DESIGNS, *LEARNING, "algorithms", "ledger", "server"}
@@ -38,11 +38,11 @@ RECIPES = {*REPRODUCTION, "papers.recipes"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "maths": MATHS,
-    "core": CORE,
+    "_internal": {"_internal"},
+    "selection": {*CORE, *MATHS},
     "designs": DESIGNS,
     "schemes": SCHEMES,
     "privacy": {*CORE, *MATHS, "privacy"},
-    "harness": HARNESS,
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
     "algorithms": {*LEARNING, "algorithms"},
@@ -113,10 +113,8 @@ def problems(path: Path, source: str) -> list[str]:
         top = module.split(".")[0]
         if top in FORBIDDEN_MODULES:
             found.append(f"{module} is not used here")
-        if here == "core" and top not in {*sys.stdlib_module_names, "numpy", "fedcohort"}:
-            found.append(f"core imports numpy and the standard library only, not {top}")
-        if here == "maths" and top == "fedcohort" and not module.startswith("fedcohort.maths"):
-            found.append("maths knows nothing of ours")
+        if here in CORE and top not in {*sys.stdlib_module_names, "numpy", "fedcohort"}:
+            found.append(f"{here} imports numpy and the standard library only, not {top}")
         if top == "flwr" and here != "flower":
             found.append("flwr is imported in flower/ only")
         if here == "schemes" and path.stem != "__init__" and _another_scheme(module, name):
@@ -169,10 +167,10 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("cli/packages.py", "from fedcohort_papers.command import reproduce"),
         ("__init__.py", "from fedcohort_papers import recipes"),
         ("report/show/page.py", "def f():\n    from fedcohort_papers.recipes import Recipe"),
-        ("core/federation.py", "import scipy"),
-        ("core/federation.py", "from fedcohort.designs import Rows"),
-        ("core/federation.py", "from fedcohort.maths._draws import below"),
-        ("maths/_draws.py", "from fedcohort.core.errors import BadInput"),
+        ("selection/_federation.py", "import scipy"),
+        ("selection/_federation.py", "from fedcohort.designs import Rows"),
+        ("_internal/errors.py", "from fedcohort.selection import Cohort"),
+        ("maths/_draws.py", "from fedcohort.selection import Cohort"),
         ("designs/_rows.py", "from fedcohort.schemes import scheme"),
         ("schemes/classical.py", "from fedcohort.schemes.classical import Uniform"),
         ("schemes/classical.py", "from fedcohort.schemes import uniform"),

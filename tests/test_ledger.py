@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Federation, Selector, scheme
-from fedcohort.core import LOSS, SIZE, UPDATE, UPDATE_NORM
-from fedcohort.core.conversation import Signal
 from fedcohort.ledger import REQUEST_BYTES, Ledger
+from fedcohort.selection import LOSS, SIZE, UPDATE, UPDATE_NORM, Signal
 
 MODEL = 1_000
 

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fedcohort
+from fedcohort._internal.registry import Kind, kinds
 from fedcohort.cli import app
-from fedcohort.core.registry import Kind, kinds
 
 CLASS = """
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core import Whole
-from fedcohort.core.parameters import Real
+from fedcohort.selection import Whole
+from fedcohort._internal.parameters import Real
 """
 
 
@@ -44,7 +44,7 @@ NEW = {
         CLASS
         + '''
 from fedcohort import Citation, Federation, Scheme
-from fedcohort.core import NoState
+from fedcohort.selection import NoState
 from fedcohort.designs import Simple
 
 
@@ -129,7 +129,7 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core import Whole
+from fedcohort.selection import Whole
 from fedcohort.data import Partition
 
 
@@ -147,7 +147,7 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core import Whole
+from fedcohort.selection import Whole
 from fedcohort.data import Dataset
 
 
@@ -168,7 +168,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core.parameters import Real
+from fedcohort._internal.parameters import Real
 from fedcohort.learning.model import Model
 
 

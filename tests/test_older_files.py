@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server.history import History, read
 

@@ -41,6 +41,6 @@ def test_every_public_name_exists() -> None:
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
-    assert not hasattr(fedcohort, "selection")
-    with pytest.raises(AttributeError, match="module 'fedcohort' has no attribute 'selection'"):
-        fedcohort.selection  # noqa: B018
+    assert not hasattr(fedcohort, "no_such_name")
+    with pytest.raises(AttributeError, match="module 'fedcohort' has no attribute 'no_such_name'"):
+        fedcohort.no_such_name  # noqa: B018

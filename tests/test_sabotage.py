@@ -16,7 +16,28 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort.core import (
+from fedcohort._internal.errors import CheckFailed
+from fedcohort.designs import (
+    Bernoulli,
+    Cube,
+    Everyone,
+    FixedSize,
+    LocalPivotal,
+    Pivotal,
+    Rows,
+    Simple,
+    Stratified,
+    Systematic,
+)
+from fedcohort.designs import _balanced as pivotal_design
+from fedcohort.designs._sequential import ListSequential
+from fedcohort.maths import below, distinct, pick
+from fedcohort.maths._draws import coins
+from fedcohort.schemes.balanced import Systematic as SystematicScheme
+from fedcohort.schemes.classical import MD, Binomial, Full, Poisson, Uniform
+from fedcohort.schemes.clustered import ClusteredSize, Target
+from fedcohort.schemes.optimal import Optimal
+from fedcohort.selection import (
     LOSS,
     UPDATE_NORM,
     Ask,
@@ -35,27 +56,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.cohort import counted
-from fedcohort.core.errors import CheckFailed
-from fedcohort.designs import (
-    Bernoulli,
-    Cube,
-    Everyone,
-    FixedSize,
-    LocalPivotal,
-    Pivotal,
-    Rows,
-    Simple,
-    Stratified,
-    Systematic,
-)
-from fedcohort.designs import _balanced as pivotal_design
-from fedcohort.designs._sequential import ListSequential
-from fedcohort.maths._draws import below, coins, distinct, pick
-from fedcohort.schemes.balanced import Systematic as SystematicScheme
-from fedcohort.schemes.classical import MD, Binomial, Full, Poisson, Uniform
-from fedcohort.schemes.clustered import ClusteredSize, Target
-from fedcohort.schemes.optimal import Optimal
+from fedcohort.selection._cohort import counted
 from fedcohort.testing import CHECKS, check_scheme, run_check
 from fedcohort.testing._claims import check_design, same_law
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedcohort.core.scheme import Claim
 from fedcohort.schemes import schemes
+from fedcohort.selection import Claim
 from fedcohort.testing import CHECKS, claim_name, run_check
 from fedcohort.testing._claims import CLAIM_CHECKS
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Cohort, Federation, Replies, Selector, scheme
-from fedcohort.core.errors import BadInput, CannotAsk, FedcohortWarning, UnknownName
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, CannotAsk, FedcohortWarning, UnknownName
+from fedcohort._internal.random import stream
 
 SIZES = [50, 40, 30, 20, 10, 5, 5, 5]
 

@@ -11,9 +11,8 @@ import pytest
 
 import fedcohort.theory as theory
 from fedcohort import Federation, Replies, Selector, scheme
-from fedcohort.cli import main
-from fedcohort.core import memory
-from fedcohort.core.errors import (
+from fedcohort._internal import environment as memory
+from fedcohort._internal.errors import (
     BadParameter,
     FedcohortError,
     FedcohortWarning,
@@ -22,10 +21,10 @@ from fedcohort.core.errors import (
     brief,
     shown,
 )
+from fedcohort.cli import main
 from fedcohort.schemes.clustered import ClusteredSimilarity
-from fedcohort.server._guards import guards
-from fedcohort.simulation import Quadratic, compare
-from fedcohort.simulation._availability import availability
+from fedcohort.server import guards
+from fedcohort.simulation import Quadratic, availability, compare
 
 FEDERATION = Federation.from_sizes([3, 2, 1])
 DESIGN = scheme("md", m=2).law(FEDERATION)

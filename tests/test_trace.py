@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Trace, compare, simulate
-from fedcohort.core import store
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadCheckpoint, UnknownName
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, UnknownName
 from fedcohort.ledger import Entry
 from fedcohort.maths._statistics import first_at, sustained_at
+from fedcohort.selection import Cohort
+from fedcohort.selection._scheme import Disclosure
 from fedcohort.server.records import Record
 from fedcohort.simulation import Quadratic
 

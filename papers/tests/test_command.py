@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from fedcohort._internal import registry
+from fedcohort._internal.errors import own_line
 from fedcohort.cli import app, main
-from fedcohort.core import registry
-from fedcohort.core.own_line import own_line
 from fedcohort_papers import command
 from fedcohort_papers.recipes import (
     RECIPES,

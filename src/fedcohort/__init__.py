@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedcohort import adapters, data, report, schemes, testing, theory
+    from fedcohort._internal.errors import FedcohortError, FedcohortWarning
     from fedcohort.algorithms import algorithm
-    from fedcohort.core import (
+    from fedcohort.learning import LocalWork
+    from fedcohort.schemes import scheme
+    from fedcohort.selection import (
         Ask,
         Citation,
         Claim,
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
         Scheme,
         Signal,
     )
-    from fedcohort.core.errors import FedcohortError, FedcohortWarning
-    from fedcohort.learning import LocalWork
-    from fedcohort.schemes import scheme
     from fedcohort.selector import Selector
     from fedcohort.server import aggregator, dropout_rule, optimiser
     from fedcohort.simulation import Comparison, Trace, compare, simulate
@@ -77,10 +77,10 @@ __all__ = [
 
 _HOMES = {
     "fedcohort.algorithms": "algorithm",
-    "fedcohort.core": (
+    "fedcohort.selection": (
         "Ask Citation Claim Cohort Design Federation Replies RoundContext Scheme Signal"
     ),
-    "fedcohort.core.errors": "FedcohortError FedcohortWarning",
+    "fedcohort._internal.errors": "FedcohortError FedcohortWarning",
     "fedcohort.learning": "LocalWork",
     "fedcohort.schemes": "scheme",
     "fedcohort.selector": "Selector",

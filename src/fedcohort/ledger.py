@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import notebook, shaped
-from fedcohort.core.client import UPDATE, Signal, row_bytes
-from fedcohort.core.cohort import ascending, missing_from
-from fedcohort.core.conversation import Ask
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal import html, store
+from fedcohort._internal.types import Array, Ints
+from fedcohort.selection._cohort import ascending, missing_from
+from fedcohort.selection._queries import UPDATE, Ask, Signal, row_bytes
 
 REQUEST_BYTES = 16
 """What a question itself weighs: the round and the number of the signal."""
@@ -39,7 +38,7 @@ class Entry(NamedTuple):
         """An entry as it was written; what cannot have been is refused."""
         entry = cls(*values)
         for name, hint in get_type_hints(cls).items():
-            shaped.check(name, getattr(entry, name), hint, {})
+            store.check(name, getattr(entry, name), hint, {})
         return entry
 
 
@@ -74,7 +73,7 @@ class Booked(tuple[Mapping[str, Any], ...]):
         heads = ("Purpose", "Messages", "Bytes down", "Bytes up", "The server learnt", "Epsilon")
         names = ("purpose", "messages", "bytes_down", "bytes_up", "discloses", "epsilon")
         rows = [["–" if row.get(name) is None else row[name] for name in names] for row in self]
-        return notebook.table(title, heads, rows)
+        return html.table(title, heads, rows)
 
 
 @dataclass
@@ -108,7 +107,7 @@ class Ledger:
         cost = self.total()
         rounds = len({entry.round for entry in self.entries if entry.round >= 0})
         spent = f"{cost.messages:,} messages, {cost.bytes:,} bytes"
-        return f"<Ledger of {rounds} {notebook.plural(rounds, 'round')}: {spent}>"
+        return f"<Ledger of {rounds} {html.plural(rounds, 'round')}: {spent}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: cost and disclosure by purpose."""

@@ -13,19 +13,19 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core import notebook, store
-from fedcohort.core.cohort import Cohort, Replies, missing_from
-from fedcohort.core.conversation import Answer, Ask, put
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, FedcohortWarning, quoted
-from fedcohort.core.federation import Federation, checked_positions
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import checked_seed
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal import html, store
+from fedcohort._internal.errors import BadInput, FedcohortWarning, quoted
+from fedcohort._internal.random import checked_seed
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
+from fedcohort.selection._client_rows import LatestRows
+from fedcohort.selection._cohort import Cohort, Replies, missing_from
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation, checked_positions
+from fedcohort.selection._queries import Answer, Ask, put
+from fedcohort.selection._scheme import Scheme
 from fedcohort.server._guards import GUARDS, Hardened, guards
 from fedcohort.server.checkpoint import (
     pack_choosing,
@@ -128,14 +128,14 @@ class Selector:
         under_way = "" if self._selection is None else ", a cohort is chosen"
         n = len(self.federation)
         return (
-            f"<Selector {self.scheme.spec} over {n} {notebook.plural(n, 'client')}, "
+            f"<Selector {self.scheme.spec} over {n} {html.plural(n, 'client')}, "
             f"seed {self.seed}: round {self.round}{under_way}>"
         )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: where it stands, and what it has cost; it asks nothing."""
         asks = ", ".join(sorted(s.name for s in self.scheme.asks | self.scheme.listens))
-        return notebook.facts(
+        return html.facts(
             f"Selector, seed {self.seed}: round {self.round}",
             [
                 ("scheme", str(self.scheme)),

@@ -9,14 +9,15 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from fedcohort.core import notebook, shaped, store, told
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput, UnknownName, brief
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal import html, store
+from fedcohort._internal.errors import BadInput, UnknownName, brief
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Booked, Cost, Entry, Ledger
 from fedcohort.maths._statistics import first_at, gini, jain, sustained_at
+from fedcohort.selection import _queries
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._scheme import Disclosure
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.records import Record, believed
 
@@ -278,28 +279,28 @@ class Trace:
     def __repr__(self) -> str:
         name, value = self.last()
         where = f", partition {self.partition}" if self.partition else ""
-        done = f"{self.rounds} {notebook.plural(self.rounds, 'round')}, {name} {value:.4g}"
+        done = f"{self.rounds} {html.plural(self.rounds, 'round')}, {name} {value:.4g}"
         return f"<Trace of {self.label}{where}, seed {self.seed}: {done}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: how it went on, whom it chose and what it cost."""
         curves = {"test accuracy": self.accuracy, "training loss": self.train_loss}
         known: list[tuple[str, Any]] = [
-            (f"{name}, by round", notebook.curve(values, f"{name} by round"))
+            (f"{name}, by round", html.curve(values, f"{name} by round"))
             for name, values in curves.items()
             if np.isfinite(values).sum() > 1
         ]
         never = int(np.count_nonzero(self.participation == 0))
         total = int(self.bytes_down.sum() + self.bytes_up.sum())
         known += [
-            ("rounds of each client", notebook.bars(self.participation, "rounds of each client")),
+            ("rounds of each client", html.bars(self.participation, "rounds of each client")),
             ("never chosen", f"{never} of {len(self.importance)} clients"),
             ("distinct clients a round", float(self.distinct.mean()) if self.rounds else None),
             ("rounds without a step", int(self.void.sum()) or None),
             ("messages", int(self.messages.sum())),
             ("bytes", total),
         ]
-        return notebook.facts(repr(self).strip("<>"), known)
+        return html.facts(repr(self).strip("<>"), known)
 
     def cohort(self, round: int) -> Cohort:
         """Who was chosen in a round."""
@@ -441,7 +442,7 @@ class Trace:
         for shape, ranges in _SHAPES.items():
             for name, given in ranges.items():
                 array = getattr(self, name)
-                shaped.check(name, array, hints[name], lengths)
+                store.check(name, array, hints[name], lengths)
                 Shaped(*shape, **given).check(name, array, lengths)
         for prefix, hint, side, given in (
             ("metrics", Floats, "T", _ANY),
@@ -449,26 +450,26 @@ class Trace:
             ("latencies", Floats, "n", _SECONDS),
         ):
             for name, array in getattr(self, prefix).items():
-                shaped.check(name, array, hint, lengths)
+                store.check(name, array, hint, lengths)
                 Shaped(side, **given).check(name, array, lengths)
         ends = np.concatenate([[0], self.cohort_ends, [lengths["k"]]])
         if np.any(np.diff(ends) < 0) or (self.rounds and ends[-2] != ends[-1]):
             raise BadInput("'cohort_ends' are not ascending")
         if len(self.ids) not in (0, lengths["n"]):
             raise BadInput(f"there are {len(self.ids)} ids for {lengths['n']} clients")
-        shaped.check("ids", list(self.ids), list[str | int], {})
-        told.check({"scheme": None, "seed": None, **self.settings}, told.RUN)
+        store.check("ids", list(self.ids), list[str | int], {})
+        _queries.check({"scheme": None, "seed": None, **self.settings}, _queries.RUN)
         for row in self.ledger:
             costs = [row[name] for name in Cost._fields]
             names = [row["purpose"], row["discloses"]]
-            shaped.check("ledger", costs, list[int], {})
-            shaped.check("ledger", names, list[str], {})
-            shaped.check("ledger", row.get("epsilon"), float | None, {})
+            store.check("ledger", costs, list[int], {})
+            store.check("ledger", names, list[str], {})
+            store.check("ledger", row.get("epsilon"), float | None, {})
             if min(costs) < 0 or max(costs) >= _MOST:
                 raise BadInput("'ledger' has numbers outside their range")
         for each in self.disclosures:
-            shaped.check("disclosures", list(each[:3]), list[str], {})
-            shaped.check("disclosures", each.epsilon, float | None, {})
+            store.check("disclosures", list(each[:3]), list[str], {})
+            store.check("disclosures", each.epsilon, float | None, {})
 
 
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)

@@ -15,13 +15,13 @@ import pytest
 
 import fedcohort
 from fedcohort import Federation, Selector
+from fedcohort._internal.errors import BadInput, FedcohortWarning, TooFewClients
 from fedcohort.adapters.fedlab import FedLabCarrier
 from fedcohort.adapters.loop import flat
 from fedcohort.adapters.nvflare import FlareCarrier
-from fedcohort.core.conversation import LOSS
-from fedcohort.core.errors import BadInput, FedcohortWarning, TooFewClients
 from fedcohort.ledger import Ledger
-from fedcohort.server.gate import Fault, Gate
+from fedcohort.selection import LOSS
+from fedcohort.server import Fault, Gate
 
 N, ROUNDS, SEED = 6, 5, 4
 X = np.linspace(-1.0, 2.0, N)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort._internal.types import Floats
 from fedcohort.adapters.loop import Loop
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
-from fedcohort.core.types import Floats
-from fedcohort.server.gate import Fault
+from fedcohort.server import Fault
 
 N, D, ROUNDS = 8, 3, 12
 OPTIONS: dict[str, Any] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms import Algorithm, LocalRule, Payload, Rows, Vectors
-from fedcohort.core import Real
-from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning import LocalWork
+from fedcohort.selection import Real
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, scheme, simulate
+from fedcohort._internal.errors import BadInput
 from fedcohort.algorithms import FedDyn
-from fedcohort.core.errors import BadInput
 from fedcohort.learning import Quadratic
-from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
-from fedcohort.server._guards import guards
+from fedcohort.server import AsDrawn, Plain, Redraw, Sgd, guards
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts

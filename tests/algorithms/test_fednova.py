@@ -15,13 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Federation, LocalWork, compare, scheme, simulate
+from fedcohort._internal.errors import BadInput, TooFewClients, UnequalWork
 from fedcohort.algorithms import FedNova
 from fedcohort.cli import app as command
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput, TooFewClients, UnequalWork
-from fedcohort.core.scheme import RoundContext
 from fedcohort.learning import Quadratic
 from fedcohort.ledger import Ledger
+from fedcohort.selection import Cohort, RoundContext
 from fedcohort.server import Attendance
 from fedcohort.server.round import Participants, aggregate_updates
 from fedcohort.server.state import Selection, Setup, State

@@ -10,9 +10,9 @@ import pytest
 
 import fedcohort
 from algorithms.control import Control
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort.algorithms import Algorithm, FedProx, Payload
-from fedcohort.core import store
-from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
 from fedcohort.server import AsDrawn, Redraw

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, simulate
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.random import stream
 from fedcohort.algorithms import IFCA, algorithm
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.streams import stream
 from fedcohort.learning import MLP, Quadratic, Softmax, cut
 
 N, D, K = 12, 6, 3

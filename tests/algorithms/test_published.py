@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import fedcohort
+from fedcohort._internal.errors import BadInput
 from fedcohort.algorithms import algorithm
 from fedcohort.cli import app as command_line
-from fedcohort.core.errors import BadInput
 from fedcohort.learning import LocalWork, Softmax
 from fedcohort.schemes import SCHEMES
 

@@ -11,8 +11,8 @@ import pytest
 
 import fedcohort
 from fedcohort import flower
+from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort.algorithms import algorithm
-from fedcohort.core.errors import BadInput, TooFewClients
 from fedcohort.flower import wire
 from fedcohort.learning import MLP, LocalWork, Quadratic
 from helpers.weighed import Weighing, imbalance, remembered, with_folders

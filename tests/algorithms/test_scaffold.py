@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import LocalWork, scheme, simulate
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.random import stream
 from fedcohort.algorithms import Scaffold, algorithm
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.streams import stream
 from fedcohort.learning import ClientData, Dense, LearningTask, Quadratic
 from fedcohort.learning.batches import batches
 from fedcohort.server import Plain, Redraw, Sgd

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from algorithms.control import Control
 from fedcohort import LocalWork, compare, scheme, simulate
+from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.algorithms import (
     ALGORITHMS,
     Algorithm,
@@ -23,11 +24,8 @@ from fedcohort.algorithms import (
     algorithm,
 )
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.learning import MLP, Quadratic, Softmax
-from fedcohort.server import AsDrawn, Redraw
-from fedcohort.server._optimizers import Sgd
-from fedcohort.server.aggregators import Plain
+from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts

@@ -13,14 +13,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import UPDATE, Cohort, Replies, Signal
-from fedcohort.core.errors import (
-    BadInput,
-    BadParameter,
-    FedcohortWarning,
-    UnknownName,
-)
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 from fedcohort.schemes.classical import MD
+from fedcohort.selection import UPDATE, Cohort, Replies, Signal
 from helpers.catalogue import case, federation, refuses, selector
 
 WITHOUT_REPLACEMENT = ["uniform", "fedavg", "binomial", "optimal"]

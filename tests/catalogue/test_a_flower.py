@@ -11,7 +11,7 @@ import pytest
 from flwr.app import Message
 
 from fedcohort import flower
-from fedcohort.core.errors import InUse, TooFewClients
+from fedcohort._internal.errors import InUse, TooFewClients
 from fedcohort.flower.checkpoint import Folder
 from helpers.flower_play import QUICK, N, app, play, silent, task
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Cohort
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort.selection import Cohort
 from fedcohort.theory import enumerated_moments
 from helpers.catalogue import case, federation, refuses, selector
 

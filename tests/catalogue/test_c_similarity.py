@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Replies, Selector, scheme
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooLarge
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, TooLarge
 from fedcohort.maths._clusters import dbscan
 from fedcohort.maths._distances import distances
 from helpers.catalogue import case, refuses

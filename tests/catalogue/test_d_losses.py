@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Replies, Selector, scheme
-from fedcohort.core.errors import BadParameter, FedcohortWarning
-from fedcohort.core.losses import comparable
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import BadParameter, FedcohortWarning
+from fedcohort.selection._queries import comparable
+from fedcohort.selection._scripted import Trial
 from helpers.catalogue import case, refuses
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector, privacy, scheme
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,

@@ -21,8 +21,8 @@ import pytest
 
 import fedcohort
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import store
-from fedcohort.core.errors import (
+from fedcohort._internal import store
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,
@@ -31,7 +31,7 @@ from fedcohort.core.errors import (
     TooLarge,
     UnknownName,
 )
-from fedcohort.core.files import file_name
+from fedcohort._internal.files import file_name
 from fedcohort.report.show.encode import to_json
 from fedcohort.report.show.markup import plain_table
 from fedcohort.report.show.sheets import harmless
@@ -308,7 +308,7 @@ def test_forged_headers_with_a_valid_checksum(
             np.savez(file, **{store.HEADER: told}, **arrays)
     else:
         store.save(path, {**header, **change}, arrays)
-    with pytest.raises(fedcohort.core.errors.FedcohortError, match=says):
+    with pytest.raises(fedcohort._internal.errors.FedcohortError, match=says):
         Selector.load(path)
 
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fedcohort import Federation, Selector, scheme, theory
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 from fedcohort.cli import app
 from fedcohort.cli.advice_shown import LEGEND, draw, show
 from fedcohort.cli.columns import read_columns
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 
 
 @pytest.fixture
@@ -415,7 +415,7 @@ def test_the_page_for_a_manager_folds_its_formulas(sizes, tmp_path):
 
 def test_no_first_sentence_of_a_scheme_has_a_formula():
     """Whatever may come onto that page."""
-    from fedcohort.core.discovery import summary
+    from fedcohort._internal.registry import summary
     from fedcohort.schemes import schemes
     from fedcohort.theory.plain_words import does
 

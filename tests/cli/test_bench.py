@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Federation
+from fedcohort._internal.errors import BadParameter
 from fedcohort.cli import app
 from fedcohort.cli.bench import Script
-from fedcohort.core import LOSS, Ask
-from fedcohort.core.errors import BadParameter
 from fedcohort.schemes import schemes
+from fedcohort.selection import LOSS, Ask
 
 run = CliRunner().invoke
 

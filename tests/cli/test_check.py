@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import scheme
+from fedcohort._internal.errors import BadParameter, UnknownName
 from fedcohort.cli import app
-from fedcohort.core.errors import BadParameter, UnknownName
 from fedcohort.schemes import find
 from fedcohort.testing import Result, Subject
 

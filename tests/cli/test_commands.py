@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort import Comparison
+from fedcohort._internal.errors import FedcohortWarning
 from fedcohort.cli import demo, main
-from fedcohort.core.errors import FedcohortWarning
 from fedcohort.schemes import schemes
 from fedcohort.simulation.live import Watch
 from helpers.bibtex import check

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import Scheme
+from fedcohort._internal.errors import BadInput
 from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.schemes import find as find_scheme
+from fedcohort.selection import Scheme
 
 SCHEME = '''
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from fedcohort.core import Citation, Federation, NoState, Scheme, Whole
+from fedcohort.selection import Citation, Federation, NoState, Scheme, Whole
 from fedcohort.designs import Simple
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fedcohort._internal.errors import BadInput
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import Claim
-from fedcohort.server._guards import guards
+from fedcohort.selection import Claim
+from fedcohort.server import guards
 from fedcohort.simulation import Comparison
 
 run = CliRunner().invoke

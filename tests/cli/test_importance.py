@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Comparison
+from fedcohort._internal.errors import BadInput
 from fedcohort.cli import app, demo
-from fedcohort.core.errors import BadInput
 
 
 def run(*words: Any) -> str:

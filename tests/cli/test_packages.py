@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fedcohort._internal.errors import FedcohortWarning
 from fedcohort.cli import app, main, packages
-from fedcohort.core.errors import FedcohortWarning
 
 COMMAND = '''
 from typing import Annotated

@@ -10,9 +10,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fedcohort import Federation, scheme, theory
+from fedcohort._internal.errors import FedcohortError
 from fedcohort.cli import app
 from fedcohort.cli.price import show_all
-from fedcohort.core.errors import FedcohortError
 from fedcohort.schemes import SCHEMES
 
 pytest.importorskip("dp_accounting")

@@ -6,10 +6,10 @@ import io
 import pytest
 from rich.console import Console
 
+from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.cli import schemes as command
-from fedcohort.core.errors import BadInput, UnknownName
 from fedcohort.schemes import schemes
-from fedcohort.theory.advice import advise
+from fedcohort.theory import advise
 from fedcohort.theory.plain_words import secure
 
 

@@ -12,8 +12,7 @@ from fedcohort.cli import app
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server._guards import GUARDS
-from fedcohort.simulation import availability
-from fedcohort.simulation._devices import devices
+from fedcohort.simulation import availability, devices
 from fedcohort.simulation.problem import MODELS
 
 run = CliRunner().invoke

@@ -14,10 +14,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fedcohort import Federation, report, simulate
+from fedcohort._internal.errors import BadInput, UnknownName, own_line
 from fedcohort.cli import app, bench
 from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.own_line import own_line
 from fedcohort.report import facts
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import AsDrawn

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.cli.tables import read_histograms, read_sizes, read_updates
-from fedcohort.core.errors import BadInput, DataNotFound
 
 
 def write(tmp_path, text, name="sizes.csv"):

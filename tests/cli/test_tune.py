@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort.cli import app
 from fedcohort.cli.compare import compare
 from fedcohort.cli.tune import NOT_HERE, tune
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
 
 run = CliRunner().invoke
 QUICK = ["--rounds", "2", "--seeds", "2", "--jobs", "1", "--steps", "1", "-m", "3"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.spec import split, value
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.parameters import split, value
 from fedcohort.schemes import SCHEMES
 
 

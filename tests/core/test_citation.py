@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.citation import CONFERENCES, Citation, bibliography
+from fedcohort.selection import Citation
+from fedcohort.selection._citation import CONFERENCES, bibliography
 from helpers.bibtex import check, parsed
 
 

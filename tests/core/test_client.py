@@ -8,17 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.core.client import (
-    LABEL_HISTOGRAM,
-    LOSS,
-    SIZE,
-    UPDATE,
-    UPDATE_NORM,
-    Client,
-    Signal,
-    missing,
-)
-from fedcohort.core.errors import BadInput, BadParameter, NotOffered
+from fedcohort._internal.errors import BadInput, BadParameter, NotOffered
+from fedcohort.selection import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Client, Signal
+from fedcohort.selection._queries import missing
 
 
 class Phone(Client):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Cohort, Replies
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 
 
 def test_any_order_is_brought_into_one() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core import LOSS, SIZE, Ask, converse
-from fedcohort.core.conversation import usable
-from fedcohort.core.errors import BadInput, CannotAsk, UndeclaredSignal
+from fedcohort._internal.errors import BadInput, CannotAsk, UndeclaredSignal
+from fedcohort.selection import LOSS, SIZE, Ask, converse
+from fedcohort.selection._queries import usable
 
 BOTH = frozenset({LOSS, SIZE})
 

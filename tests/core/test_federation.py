@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.federation import importance_of
-from fedcohort.core.shares import Shares, exact_sum
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort.selection import Shares
+from fedcohort.selection._federation import exact_sum, importance_of
 
 NAMES = st.one_of(
     st.lists(st.integers(-(2**70), 2**70), unique=True, min_size=1, max_size=8),

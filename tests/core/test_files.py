@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fedcohort.core.errors import BadInput, CannotSave, InUse
-from fedcohort.core.files import (
+from fedcohort._internal.errors import BadInput, CannotSave, InUse
+from fedcohort._internal.files import (
     DRAFT,
     FOR_ALL_TO_READ,
     as_path,
@@ -73,7 +73,7 @@ def test_an_error_is_told_even_if_somebody_has_removed_the_draft(tmp_path: Path)
 
 KILLED = """
 import os, sys, pathlib
-from fedcohort.core.files import replacing
+from fedcohort._internal.files import replacing
 with replacing(pathlib.Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
@@ -161,7 +161,7 @@ def test_who_holds_a_lock_is_seen_from_outside(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     assert not is_held(lock)
     assert not lock.exists()
-    look = "import sys, pathlib; from fedcohort.core.files import is_held; "
+    look = "import sys, pathlib; from fedcohort._internal.files import is_held; "
     look += "sys.exit(is_held(pathlib.Path(sys.argv[1])))"
     with exclusive(lock):
         assert is_held(lock)

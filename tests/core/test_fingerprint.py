@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.fingerprint import Digest
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.fingerprint import Digest
 
 
 def digest(value: object) -> str:
@@ -200,7 +200,7 @@ def test_an_object_may_tell_its_own() -> None:
 
 
 SCRIPT = """{above}
-from fedcohort.core.fingerprint import Digest
+from fedcohort._internal.fingerprint import Digest
 SCALE = {scale}
 def helper(): return SCALE
 class Mine:
@@ -275,14 +275,14 @@ def test_annotations_are_no_attributes(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_function_of_a_text_has_no_source_in_a_program_given_as_a_text() -> None:
     """Python 3.13 takes the program of ``python -c`` for the source of all that `eval` makes."""
-    asks = "from fedcohort.core.fingerprint import source_digest as d"
+    asks = "from fedcohort._internal.fingerprint import source_digest as d"
     program = f"{asks}; print(d(eval('lambda: 1', {{'__name__': 'nowhere'}})))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.stdout == "None\n", found.stderr
 
 
 ON_ONE_LINE = """
-from fedcohort.core.fingerprint import Digest
+from fedcohort._internal.fingerprint import Digest
 def digest(value):
     found = Digest("a test")
     found.add("value", value)

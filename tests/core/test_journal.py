@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint, CannotSave
-from fedcohort.core.journal import Journal
+from fedcohort._internal.errors import BadCheckpoint, CannotSave
+from fedcohort._internal.files import Journal
 from fedcohort.privacy._client_records import Journal as PrivateJournal
 
 RECORDS = [{"what": "book", "key": f"k{n}", "n": n} for n in range(3)]

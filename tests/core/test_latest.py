@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import LatestRows, fits
+from fedcohort._internal.errors import BadInput
+from fedcohort.selection._client_rows import LatestRows, fits
 
 N, D = 9, 3
 CLIENTS = st.lists(st.integers(0, N - 1), min_size=1, max_size=4, unique=True)

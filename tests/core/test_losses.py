@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, FedcohortWarning
-from fedcohort.core.losses import comparable, sound
+from fedcohort._internal.errors import BadInput, FedcohortWarning
+from fedcohort.selection._queries import comparable, sound
 
 
 def test_good_losses_pass_without_a_word() -> None:

@@ -15,7 +15,7 @@ from matplotlib import image
 
 import fedcohort
 from fedcohort import theory
-from fedcohort.core import notebook
+from fedcohort._internal import html as notebook
 from fedcohort.designs import Everyone
 from fedcohort.learning import Quadratic
 from fedcohort.report.draw.drawing import Drawing

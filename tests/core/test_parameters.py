@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from fedcohort.core import Flag, Labels, Maybe, OneOf, Real, Whole
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Checked, Constraint, Numbers, constraints
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import Checked, Constraint, Numbers, constraints
+from fedcohort.selection import Flag, Labels, Maybe, OneOf, Real, Whole
 
 CONSTRAINTS: list[tuple[Constraint, list[Any], str]] = [
     (Whole(1), [1, 10**30, np.int32(4)], "an int of at least 1"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.core.participation import Participation
+from fedcohort.selection._design import Participation
 
 KNOWN = Participation(
     at_least=np.array([[0.5, 0.25], [0.75, 0.125]]),

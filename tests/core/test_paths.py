@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.paths import NotEnumerable, Path, every_path
-from fedcohort.maths._draws import below, coins
+from fedcohort._internal.errors import TooLarge
+from fedcohort.maths import below
+from fedcohort.maths._draws import coins
+from fedcohort.maths._enumeration import NotEnumerable, Path, every_path
 
 
 def test_paths_of_different_length() -> None:

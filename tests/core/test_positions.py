@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedcohort.core.cohort import ascending, missing_from
+from fedcohort.selection._cohort import ascending, missing_from
 
 SOME = arrays(np.int64, st.integers(0, 12), elements=st.integers(0, 9))
 

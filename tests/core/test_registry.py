@@ -19,9 +19,8 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import fedcohort
-from fedcohort.algorithms.ifca import Parts
-from fedcohort.core import discovery
-from fedcohort.core.errors import (
+from fedcohort._internal import registry as discovery
+from fedcohort._internal.errors import (
     BadInput,
     BadParameter,
     FedcohortError,
@@ -29,18 +28,31 @@ from fedcohort.core.errors import (
     MissingExtra,
     UnknownName,
 )
-from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
-from fedcohort.core.registry import Kind, PartOf, Prepared, kinds
-from fedcohort.core.spec import elements, pieces, split, value, written
+from fedcohort._internal.parameters import (
+    Flag,
+    Labels,
+    Maybe,
+    Numbers,
+    OneOf,
+    Real,
+    Whole,
+    elements,
+    pieces,
+    split,
+    value,
+    written,
+)
+from fedcohort._internal.registry import Kind, PartOf, Prepared, kinds
+from fedcohort.algorithms.ifca import Parts
 from fedcohort.data.partition import PARTITIONS, Sizes
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.schemes.balanced import WordOrQuantity
-from fedcohort.server._optimizers import OPTIMISERS, Optimiser, optimiser
-from fedcohort.server.aggregators import AGGREGATORS, Plain
-from fedcohort.simulation import Random
-from fedcohort.simulation._availability import availability
+from fedcohort.server import Optimiser, Plain, optimiser
+from fedcohort.server._optimizers import OPTIMISERS
+from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.simulation import Random, availability
 from helpers.examples import few
 
 BUILT = kinds()
@@ -167,7 +179,7 @@ def test_no_part_that_a_module_defines_is_overlooked(kind: Kind[Any]) -> None:
     """The source is read for classes with a literal name: others would be left out silently."""
     if kind.name == "model":
         pytest.importorskip("torch")
-    modules = list(discovery._files(kind.package)) or [kind.package]
+    modules = [file for each in kind.modules for file in list(discovery._files(each)) or [each]]
     members = [set(kind._members(importlib.import_module(module))) for module in modules]
     assert set().union(*members) == set(kind._own)
 
@@ -175,8 +187,8 @@ def test_no_part_that_a_module_defines_is_overlooked(kind: Kind[Any]) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        "from fedcohort.core.scheme import Scheme\nclass A(Scheme[int]):",
-        "from fedcohort.core import Scheme as Base\nclass A(Base):",
+        "from fedcohort.selection._scheme import Scheme\nclass A(Scheme[int]):",
+        "from fedcohort.selection import Scheme as Base\nclass A(Base):",
         "import fedcohort\nclass A(fedcohort.Scheme):",
         "from fedcohort.schemes.classical import MD as Base\nclass A(Base):",
         "from fedcohort import Scheme\nclass Middle(Scheme): ...\nclass A(Middle):",
@@ -331,7 +343,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from fedcohort import Citation, Scheme
-from fedcohort.core import NoState, Whole
+from fedcohort.selection import NoState, Whole
 from fedcohort.designs import Simple
 
 

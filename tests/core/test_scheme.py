@@ -10,8 +10,8 @@ import pytest
 
 from fedcohort import Citation, Federation, RoundContext, Scheme, compare, scheme, simulate
 from fedcohort import schemes as package
-from fedcohort.core import NoState, Whole, cohort_size, registry
-from fedcohort.core.errors import (
+from fedcohort._internal import registry
+from fedcohort._internal.errors import (
     BadInput,
     BadParameter,
     FedcohortError,
@@ -19,6 +19,7 @@ from fedcohort.core.errors import (
     UnknownName,
 )
 from fedcohort.schemes import SCHEMES, schemes
+from fedcohort.selection import NoState, Whole, cohort_size
 from fedcohort.simulation import Quadratic
 
 

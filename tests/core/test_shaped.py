@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.shaped import Shaped, check
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.store import Shaped, check
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 
 
 def test_nothing_stands_for_an_array_only_where_that_is_said() -> None:

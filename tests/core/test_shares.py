@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcohort.core.shares import Shares, capped, exact_multiple, exact_sum
+from fedcohort.selection import Shares
+from fedcohort.selection._federation import capped, exact_multiple, exact_sum
 
 HUGE = 2**62
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.streams import checked_seed, from_key, key_of, stream
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.random import checked_seed, from_key, key_of, stream
 
 
 def test_the_same_name_gives_the_same_words() -> None:

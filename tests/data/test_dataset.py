@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.data import Dataset, partition
 from fedcohort.learning import Softmax
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Problem, data, simulate
-from fedcohort.core.errors import BadInput, BadParameter, DataNotFound, MissingExtra
+from fedcohort._internal.errors import BadInput, BadParameter, DataNotFound, MissingExtra
 from fedcohort.data.places import Request
 from fedcohort.data.sets import cifar10, shakespeare
 from fedcohort.data.sets.reuters import TOPICS
-from fedcohort.learning.data import ClientData
+from fedcohort.learning import ClientData
 
 RNG = np.random.default_rng(0)
 

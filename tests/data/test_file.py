@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Problem, data
+from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
 from fedcohort.data.tables import every_nth, with_test_set
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.data.files import idx_bytes, read_arff, read_bytes, read_idx, read_npz
 
 ARRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedcohort import data
-from fedcohort.core.errors import BadInput, TooLarge
+from fedcohort._internal.errors import BadInput, TooLarge
 from fedcohort.data.heterogeneity import (
     earth_movers,
     gini,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fedcohort import data
-from fedcohort.core.discovery import Part
-from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning, UnknownName
+from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning, UnknownName
+from fedcohort._internal.registry import Part
 from fedcohort.data import download, places, sets
 from fedcohort.data.files import idx_bytes
 from fedcohort.data.images import FILES, KEYS, ImageSet, find, find_writers

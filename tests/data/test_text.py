@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fedcohort import data
-from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.data.places import Request, first
 from fedcohort.data.text import collections, of_stories, tf_idf
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core import Shares
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import ConditionalPoisson, Cube, Pivotal, Sampford, Systematic
+from fedcohort.selection import Shares
 
 SIZES = np.array([9, 7, 6, 5, 4, 3, 2, 2, 1, 1])
 M, DRAWS = 4, 4_000

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
 from fedcohort.designs import Bernoulli
 from fedcohort.schemes.classical import capped
+from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 

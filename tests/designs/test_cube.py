@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import Cube, Rows
 from fedcohort.designs._balanced import components
 from fedcohort.maths import _cube as flight
 from fedcohort.maths._cube import WHOLE, fly, fly_nearby, land_by_dropping, scaled, undecided
 from fedcohort.maths._draws import coins_each
+from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments, moments
 from fedcohort.theory.montecarlo import estimated_variance

@@ -14,14 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, RoundContext, scheme
-from fedcohort.core import Claim, Cohort, Design, Distinct, Shares
-from fedcohort.core.design import exact_outcomes
-from fedcohort.core.errors import BadParameter
+from fedcohort._internal.errors import BadParameter
 from fedcohort.designs import Bernoulli, Rows
 from fedcohort.schemes.clustered import ClusteredSize
+from fedcohort.selection import Claim, Cohort, Design, Distinct, Shares
+from fedcohort.selection._design import exact_outcomes
 from fedcohort.testing._claims import check_design
-from fedcohort.theory import enumerated_moments, moments
-from fedcohort.theory.moments import ExactMoments
+from fedcohort.theory import ExactMoments, enumerated_moments, moments
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 SCHEMES = {

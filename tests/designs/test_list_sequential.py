@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.random import stream
 from fedcohort.designs import ConditionalPoisson, Sampford
 from fedcohort.designs import _sequential as list_sequential
 from fedcohort.designs._sequential import ListSequential, Ways
 from fedcohort.maths._inclusion import inclusion_of, weights_for
+from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 

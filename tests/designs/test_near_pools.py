@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core import Shares
-from fedcohort.core.design import Pools
-from fedcohort.core.paths import every_path
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import Cube, FixedSize, LocalPivotal, Pivotal, Systematic
 from fedcohort.designs._pools import NEAREST, WHOLE, NearPools
+from fedcohort.maths._enumeration import every_path
+from fedcohort.selection import Shares
+from fedcohort.selection._design import Pools
 from fedcohort.server import Attendance, Redraw
 from helpers.settling import complete
 

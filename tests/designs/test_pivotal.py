@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
-from fedcohort.core.paths import every_path
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
 from fedcohort.designs import _balanced as pivotal
 from fedcohort.designs._balanced import duel
 from fedcohort.maths._draws import Tickets
+from fedcohort.maths._enumeration import every_path
+from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 from helpers.examples import few

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
-from fedcohort.core.design import MATRIX_LIMIT
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
+from fedcohort.selection import Shares
+from fedcohort.selection._design import MATRIX_LIMIT
 from fedcohort.testing._claims import check_design
 from helpers.examples import few
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import Everyone, Simple
+from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 

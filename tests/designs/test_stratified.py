@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcohort.core import Shares
-from fedcohort.core.design import Design
-from fedcohort.core.errors import TooLarge
+from fedcohort._internal.errors import TooLarge
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.selection import Design, Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 
 pytest.importorskip("flwr")
 pytest.importorskip("dp_accounting")

@@ -11,8 +11,7 @@ import pytest
 
 import fedcohort
 from fedcohort import Ask, Citation, Cohort, Scheme, Signal
-from fedcohort.core.conversation import UPDATE_NORM
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadInput,
     BudgetExceeded,
     PolicyRefused,
@@ -20,6 +19,7 @@ from fedcohort.core.errors import (
     UnknownName,
 )
 from fedcohort.privacy import ClientPolicy, PrivateSize
+from fedcohort.selection import UPDATE_NORM
 from fedcohort.server import Fault
 from fedcohort.simulation import LocalWork, Quadratic
 
@@ -415,8 +415,8 @@ def test_sizes_and_counts_of_a_client_have_one_budget(tmp_path) -> None:
 
 def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
     """Whatever the base class of `core` names, a deployed client has."""
-    from fedcohort.core.client import Client
     from fedcohort.flower import quantities as module
+    from fedcohort.selection import Client
 
     wanted = {name for name in vars(Client) if not name.startswith("_")}
     holders = [cls for cls in vars(module).values() if hasattr(cls, "private_size")]

@@ -15,11 +15,11 @@ import pytest
 from scipy.stats import binom
 
 import fedcohort
-from fedcohort.core.client import UPDATE_NORM
-from fedcohort.core.errors import BadInput, PolicyRefused, TooFewClients
-from fedcohort.core.streams import from_key
+from fedcohort._internal.errors import BadInput, PolicyRefused, TooFewClients
+from fedcohort._internal.random import from_key
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
+from fedcohort.selection import UPDATE_NORM
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, RecordDict

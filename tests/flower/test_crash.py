@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core import store
-from fedcohort.core.errors import (
-    BadCheckpoint,
-    BadInput,
-    CannotSave,
-    FedcohortError,
-    InUse,
-)
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, BadInput, CannotSave, FedcohortError, InUse
 from fedcohort.server import Adam, Memory, Redraw
 
 pytest.importorskip("flwr")

@@ -14,7 +14,7 @@ from flwr.app import Context, RecordDict
 
 import fedcohort
 from fedcohort import flower
-from fedcohort.core.errors import PolicyRefused
+from fedcohort._internal.errors import PolicyRefused
 from fedcohort.privacy import PrivateSize
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "flower"

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedcohort.core.client import LOSS
-from fedcohort.core.errors import BadInput, CannotSave, TooFewClients
-from fedcohort.server import history
-from fedcohort.server.gate import Fault
+from fedcohort._internal.errors import BadInput, CannotSave, TooFewClients
+from fedcohort.selection import LOSS
+from fedcohort.server import Fault, history
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
@@ -55,7 +54,7 @@ def test_a_report_that_makes_any_reader_fail_is_a_fault_of_its_sender() -> None:
     assert np.isfinite(theta).all()
 
 
-@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.filterwarnings("default::fedcohort._internal.errors.FedcohortWarning")
 @pytest.mark.parametrize("kind", [wire.HELLO, "loss", "train"])
 def test_so_it_is_in_every_exchange(kind: str) -> None:
     grid = Lying(unreadable, [kind])
@@ -112,7 +111,7 @@ def test_where_no_shape_is_declared_the_one_that_most_tell_counts() -> None:
 # -- what is said of it ------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("default::fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.filterwarnings("default::fedcohort._internal.errors.FedcohortWarning")
 @pytest.mark.parametrize(
     ("lie", "says"),
     [

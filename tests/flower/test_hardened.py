@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.simulation import Quadratic
 
 pytest.importorskip("flwr")

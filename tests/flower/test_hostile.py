@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 pytest.importorskip("flwr")
-from fedcohort.server.gate import Fault
+from fedcohort.server import Fault
 from helpers import lies
 from helpers.attacks import ATTACKS, Attack, outcome
 from helpers.lies import Lying

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, TooFewClients
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, TooFewClients
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core.client import UPDATE_NORM
-from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
+from fedcohort.selection import UPDATE_NORM
 
 pytest.importorskip("flwr")
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict

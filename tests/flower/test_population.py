@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core.errors import (
-    TooFewClients,
-)
+from fedcohort._internal.errors import TooFewClients
 from fedcohort.server import AsDrawn, Fault, Hajek, Redraw
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
@@ -27,7 +25,7 @@ from flwr.clientapp import ClientApp
 from fedcohort import flower
 from fedcohort.flower import population, wire
 from fedcohort.flower.exchange import Node
-from fedcohort.server.gate import Gate
+from fedcohort.server import Gate
 from helpers.flower_play import (
     QUICK,
     ROUNDS,

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import fedcohort
-from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
 from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.server import Fault

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core.errors import BadInput, TooFewClients
+from fedcohort._internal.errors import BadInput, TooFewClients
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Error, Message

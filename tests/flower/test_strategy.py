@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.core import Cohort
-from fedcohort.core.errors import (
-    BadInput,
-    BadParameter,
-    UnknownName,
-)
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort.selection import Cohort
 from fedcohort.server import Adam, AsDrawn, Fault, Memory
 from fedcohort.simulation import LocalWork, Quadratic
 

@@ -11,14 +11,14 @@ import pytest
 
 import fedcohort
 from fedcohort import report
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 
 pytest.importorskip("flwr")
 from flwr.app import Error, Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
-from fedcohort.server.gate import Fault
+from fedcohort.server import Fault
 from helpers.flower_play import QUICK, N, app, play, task
 from helpers.lies import unreadable
 

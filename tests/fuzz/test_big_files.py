@@ -28,7 +28,7 @@ LOAD = """
 import os, sys
 os.environ["FEDCOHORT_DATA"] = sys.argv[2]
 from fedcohort import Problem
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 try:
     task = Problem(sys.argv[1], "natural").task()
     print(sorted((len(name), int(size)) for name, size in zip(task.ids, task.sizes)))
@@ -207,7 +207,7 @@ def test_updates_must_fit_into_memory(tmp_path):
 import sys
 from pathlib import Path
 from fedcohort.cli.tables import read_updates
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 try:
     read_updates(Path(sys.argv[1]))
 except FedcohortError as error:
@@ -224,13 +224,13 @@ READERS = {
     "histograms": "fedcohort.cli.tables:read_histograms, None, 3",
     "devices": "fedcohort.simulation._devices:_lines",
     "availability": "fedcohort.simulation._availability:_read, 1.0, 0",
-    "checkpoint": "fedcohort.core.store:load, 'trace'",
+    "checkpoint": "fedcohort._internal.store:load, 'trace'",
 }
 READ = """
 import sys
 from importlib import import_module
 from pathlib import Path
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 where, _, rest = sys.argv[1].partition(":")
 name, _, more = rest.partition(", ")
 read = getattr(import_module(where), name)
@@ -264,8 +264,8 @@ def test_a_journal_must_fit_into_memory(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from fedcohort.core.errors import FedcohortError
-from fedcohort.core.journal import Journal
+from fedcohort._internal.errors import FedcohortError
+from fedcohort._internal.files import Journal
 try:
     Journal(Path(sys.argv[1])).read()
 except FedcohortError as error:

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector
-from fedcohort.core import store
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import BadCheckpoint, FedcohortError, FedcohortWarning
-from fedcohort.harness.trial import Trial
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, FedcohortError, FedcohortWarning
 from fedcohort.schemes import SCHEMES, scheme
+from fedcohort.selection import Ask
+from fedcohort.selection._scripted import Trial
 from fedcohort.simulation import Quadratic, simulate
 from fedcohort.simulation.onward import KIND
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, compare
-from fedcohort.core import journal, store
-from fedcohort.core.errors import BadCheckpoint, BadInput
+from fedcohort._internal import files as journal
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, BadInput
 from fedcohort.report.show import page
 from fedcohort.server.history import FILE
 from fedcohort.simulation import Quadratic
@@ -85,7 +86,7 @@ LOAD = """
 import sys
 from pathlib import Path
 from fedcohort import Comparison
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 try:
     print(Comparison.load(Path(sys.argv[1])))
 except FedcohortError as error:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import fedcohort
 from fedcohort import Federation, Replies, Selector, scheme, theory
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.registry import Kind
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.registry import Kind
 from fedcohort.privacy import SizeReport, data_rate, estimate_total
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection import Cohort
+from fedcohort.selection._scripted import Trial
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server.aggregators import AGGREGATORS

@@ -18,9 +18,9 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 
 from fedcohort import flower
-from fedcohort.core.errors import FedcohortWarning
+from fedcohort._internal.errors import FedcohortWarning
 from fedcohort.flower import wire
-from fedcohort.server.gate import Fault
+from fedcohort.server import Fault
 from helpers import lies
 from helpers.flower_play import QUICK, ROUNDS, WORK, N, app, task
 from helpers.lies import LIAR, Lie, Lying

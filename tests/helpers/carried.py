@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.scheme import Scheme
 from fedcohort.ledger import Entry
 from fedcohort.schemes import scheme as scheme_by_name
+from fedcohort.selection import Cohort, Scheme
 from fedcohort.server.history import History
 from fedcohort.server.records import Record
 

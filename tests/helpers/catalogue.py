@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 
 
 def federation(*sizes: int) -> Federation:

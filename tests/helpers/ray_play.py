@@ -13,7 +13,7 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from fedcohort import Comparison, LocalWork, Problem, compare, tune
-from fedcohort.core.errors import FedcohortError
+from fedcohort._internal.errors import FedcohortError
 
 SCHEME = '''
 import os
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from fedcohort.core import Cohort, Scheme
+from fedcohort.selection import Cohort, Scheme
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import Citation, Cohort, RoundContext, Scheme
+from fedcohort.selection import Citation, Cohort, RoundContext, Scheme
 
 
 @dataclass(frozen=True)

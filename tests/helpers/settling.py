@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from fedcohort import Cohort, Selector
-from fedcohort.core.streams import stream
-from fedcohort.server import Attendance
-from fedcohort.server._dropouts import Completed, DropOutRule, settle
+from fedcohort._internal.random import stream
+from fedcohort.server import Attendance, DropOutRule
+from fedcohort.server._dropouts import Completed, settle
 from fedcohort.simulation.dropouts import DropOuts
 
 

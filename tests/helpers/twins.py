@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning import LearningTask, Model
 from fedcohort.learning.batches import participants
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort._internal.types import Floats
 from fedcohort.algorithms import Algorithm
-from fedcohort.core.types import Floats
 from fedcohort.privacy import ClientPolicy
 
 pytest.importorskip("flwr")

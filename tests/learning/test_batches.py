@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.types import Ints
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.types import Ints
+from fedcohort.learning import LocalWork
 from fedcohort.learning.batches import batches, participants
 
 LEVEL = 1e-6

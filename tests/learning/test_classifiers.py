@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Array, Ints
-from fedcohort.learning import MLP, Softmax, learning_task
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Array, Ints
+from fedcohort.learning import MLP, LocalWork, Softmax, learning_task
 from fedcohort.learning.trainers import _batched as batched
 from fedcohort.learning.trainers import _batched as training
 from fedcohort.learning.trainers import _first_layer as layers

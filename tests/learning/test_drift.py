@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
 from fedcohort.learning.trainers import _batched as batched
 from fedcohort.learning.trainers import _plain as plain

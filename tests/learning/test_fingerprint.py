@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, compare, scheme
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.learning import MLP, Quadratic, Softmax
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Problem, compare, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Array, Floats
-from fedcohort.data.partition import Partition
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Array, Floats
+from fedcohort.data import Partition
 from fedcohort.learning import (
     MLP,
     Batched,
@@ -316,7 +316,7 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core.parameters import Real
+from fedcohort._internal.parameters import Real
 from fedcohort.learning import Model
 
 

@@ -14,9 +14,9 @@ from torch import nn
 from torch.nn import functional
 
 from fedcohort import simulate
-from fedcohort.algorithms.scaffold import Scaffold
-from fedcohort.core.errors import BadParameter, UnknownName
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadParameter, UnknownName
+from fedcohort._internal.types import Array, Ints
+from fedcohort.algorithms import Scaffold
 from fedcohort.learning import (
     Batched,
     ClientData,

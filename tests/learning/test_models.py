@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedcohort import Problem, simulate
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Array
 from fedcohort.cli import main
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Array
 from fedcohort.learning import ClientData, LearningTask, LocalWork, Network, Task
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.models._images import image_shape

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedcohort import Problem, compare, simulate
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, LearningTask, LocalWork, TorchModel
 
-pytestmark = pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
+pytestmark = pytest.mark.filterwarnings("ignore::fedcohort._internal.errors.UnequalWork")
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 60)

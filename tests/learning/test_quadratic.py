@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.learning import Quadratic
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.learning.trainers import _plain as plain
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Signal, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.streams import stream
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.random import stream
+from fedcohort.learning import LocalWork
 from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients

@@ -11,11 +11,10 @@ from torch import nn
 
 import fedcohort
 from fedcohort import LocalWork, simulate
+from fedcohort._internal.errors import BadInput
 from fedcohort.algorithms import algorithm
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import RoundContext
 from fedcohort.learning import ClientData, LearningTask, TorchModel
+from fedcohort.selection import Cohort, RoundContext
 from fedcohort.server.stages import RunningStatistics
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.transport import UpdateBlock

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedcohort import compare, flower, scheme, schemes, simulate
+from fedcohort._internal.errors import BadInput, FedcohortError
+from fedcohort._internal.types import Array, Ints
 from fedcohort.algorithms import ALGORITHMS
-from fedcohort.core.errors import BadInput, FedcohortError
-from fedcohort.core.types import Array, Ints
 from fedcohort.learning import (
     Batched,
     ClientData,

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Problem, simulate
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.paths import every_path
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic
 from fedcohort.learning.validation import hold_out, systematic
+from fedcohort.maths._enumeration import every_path
 
 DIGITS = Problem("digits", "dirichlet-per-class:n=12,alpha=0.3", model="softmax")
 

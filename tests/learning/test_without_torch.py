@@ -41,7 +41,7 @@ def test_the_base_install_runs() -> None:
 @pytest.mark.parametrize("name", ["TorchModel", "TorchLoop", "TorchCohort", "Network", "Images"])
 def test_the_extra_is_named(name: str) -> None:
     code = f"""
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 import fedcohort.learning
 try:
     fedcohort.learning.{name}
@@ -57,7 +57,7 @@ except MissingExtra as error:
 
 def test_models_by_name_say_what_they_need() -> None:
     code = """
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 from fedcohort import Problem
 from fedcohort.cli.settings import settings
 from fedcohort.learning.models import MODELS

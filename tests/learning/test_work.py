@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadParameter
+from fedcohort.learning import LocalWork
 
 
 def test_defaults_are_fifty_steps_of_fifty() -> None:

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from fedcohort import Problem, compare, data, flower, simulate, tune
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import ClientData, Dense, LearningTask, LocalWork, Softmax, TorchModel
 
 DIGITS = data.load("digits")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcohort.maths import group_coordinates
 from fedcohort.maths._compression import (
     compress,
     compressed_length,
-    group_coordinates,
     group_means,
     shared_groups,
     shared_signs,

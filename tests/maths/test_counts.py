@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core import Shares
 from fedcohort.designs import Rows, Simple
 from fedcohort.maths._inclusion import count_tails, largest_of_others
 from fedcohort.privacy._accounting import convex, gaussian
+from fedcohort.selection import Shares
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=3), st.integers(1, 3))

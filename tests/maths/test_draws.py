@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
-from fedcohort.core.paths import every_path
-from fedcohort.core.streams import stream
-from fedcohort.maths._draws import below, coins, distinct, permutation, pick
+from fedcohort._internal.random import stream
+from fedcohort.maths import below, distinct, permutation, pick
+from fedcohort.maths._draws import coins
+from fedcohort.maths._enumeration import every_path
 
 LEVEL = 1e-6
 DRAWS = 40_000

@@ -17,11 +17,12 @@ from scipy.stats import binom
 
 import fedcohort
 from fedcohort import Federation, Selector
-from fedcohort.core import Cohort
-from fedcohort.core.shares import Shares
 from fedcohort.designs import Bernoulli, Rows, Stratified
-from fedcohort.maths._draws import as_integers, below, steadily_below, weighted_without_replacement
-from fedcohort.server._dropouts import Attendance, Redraw, settle
+from fedcohort.maths import below, weighted_without_replacement
+from fedcohort.maths._draws import as_integers, steadily_below
+from fedcohort.selection import Cohort, Shares
+from fedcohort.server import Attendance, Redraw
+from fedcohort.server._dropouts import settle
 
 N, M, SMALL, LEVEL = 100, 10, 1e-9, 1e-6
 

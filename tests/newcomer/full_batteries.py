@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from fedcohort.core import (
+from fedcohort.maths import top
+from fedcohort.selection import (
     Ask,
     Citation,
     Claim,
@@ -19,8 +20,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.conversation import usable
-from fedcohort.maths._draws import top
+from fedcohort.selection._queries import usable
 
 BATTERY = Signal(
     "battery",

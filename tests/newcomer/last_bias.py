@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort.maths import top
+from fedcohort.selection import (
     Ask,
     Citation,
     Claim,
@@ -22,8 +23,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.conversation import usable
-from fedcohort.maths._draws import top
+from fedcohort.selection._queries import usable
 
 
 def last_bias(client: Client) -> Any:

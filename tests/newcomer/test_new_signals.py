@@ -16,12 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Federation, scheme, simulate
+from fedcohort._internal.errors import CheckFailed
+from fedcohort._internal.types import Array
 from fedcohort.cli import app
-from fedcohort.core.client import missing
-from fedcohort.core.errors import CheckFailed
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Array
 from fedcohort.learning import LocalWork, Softmax
+from fedcohort.selection import Scheme
+from fedcohort.selection._queries import missing
 from fedcohort.testing import check_scheme, run_check
 from fedcohort.theory import advise
 from fedcohort.theory.question_cost import bytes_of, rehearse

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded
+from fedcohort._internal.errors import BadCheckpoint, BadParameter, BudgetExceeded
 from fedcohort.privacy._client_records import Accountant, Journal
 
 

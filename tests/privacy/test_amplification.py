@@ -11,8 +11,6 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from fedcohort.core import Shares
-from fedcohort.core.participation import Participation
 from fedcohort.designs import (
     Bernoulli,
     ConditionalPoisson,
@@ -26,6 +24,8 @@ from fedcohort.designs import (
     Systematic,
 )
 from fedcohort.privacy._accounting import ADJACENCIES, Part, Rounds, epsilon
+from fedcohort.selection import Shares
+from fedcohort.selection._design import Participation
 from helpers.mixtures import STEP, density, neighbours, profile
 
 pytest.importorskip("dp_accounting")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,
@@ -22,7 +22,7 @@ from fedcohort.core.errors import (
     NoEntropy,
     PolicyRefused,
 )
-from fedcohort.core.files import exclusive
+from fedcohort._internal.files import exclusive
 from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
 from fedcohort.simulation.private_twin import report_sizes
 

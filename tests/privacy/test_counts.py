@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadParameter,
     BudgetExceeded,

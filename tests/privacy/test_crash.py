@@ -21,7 +21,7 @@ PRELUDE = f"""
 import json, os, signal, sys
 sys.path[:0] = {sys.path!r}
 import numpy as np
-from fedcohort.core.errors import BudgetExceeded
+from fedcohort._internal.errors import BudgetExceeded
 from fedcohort.privacy import ClientPolicy, PrivateCounts, PrivateSize, SizeReport, SizeRequest
 
 def run(path, rounds, allowed, send):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
-from fedcohort.privacy._mechanisms import SizeReport
-from fedcohort.privacy._size_estimate import (
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
+from fedcohort.privacy import (
     Clipping,
     Rate,
+    SizeReport,
     TotalEstimate,
     clipping,
     clipping_from_rate,
@@ -22,9 +22,9 @@ from fedcohort.privacy._size_estimate import (
     estimate_total,
     first_answers,
     standard_error,
-    unbiased_total,
     variance_of_total,
 )
+from fedcohort.privacy._size_estimate import unbiased_total
 from fedcohort.simulation.private_twin import report_sizes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,

@@ -12,7 +12,7 @@ import pytest
 import fedcohort.privacy
 
 PACKAGE = Path(fedcohort.privacy.__file__).parent
-FORBIDDEN_MODULES = ("fedcohort.simulation", "fedcohort.maths._draws", "fedcohort.core.streams")
+FORBIDDEN_MODULES = ("fedcohort.simulation", "fedcohort.maths._draws", "fedcohort._internal.random")
 FORBIDDEN_MODULES += ("numpy.random", "random", "pickle")
 FORBIDDEN_ARGUMENTS = {"seed", "rng", "generator", "random_state"}
 
@@ -37,7 +37,7 @@ def faults(source: str) -> list[str]:
         name
         for name in imports(tree)
         if any(name == bad or name.startswith(f"{bad}.") for bad in FORBIDDEN_MODULES)
-        or name in ("a module by name", "fedcohort.core.stream")
+        or name in ("a module by name", "fedcohort.selection.stream")
     ]
     for node in ast.walk(tree):
         if isinstance(node, ast.arguments):
@@ -65,7 +65,7 @@ def test_no_seeded_randomness_can_reach_a_client(module: Path) -> None:
         "import fedcohort.simulation.private_twin",
         "from fedcohort.maths._draws import below",
         "from fedcohort.maths import _draws",
-        "from fedcohort.core import stream",
+        "from fedcohort.selection import stream",
         "import importlib\nimportlib.import_module('random')",
         "def draw(size, *, seed=None): ...",
         "def draw(size, rng): ...",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from fedcohort import LocalWork, scheme, simulate
-from fedcohort.core.types import Bools, Floats, Ints
+from fedcohort._internal.types import Bools, Floats, Ints
 from fedcohort.simulation import Quadratic
 
 ROUNDS = 100

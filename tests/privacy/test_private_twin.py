@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.privacy._mechanisms import UNIT, SizeReport
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort.privacy import SizeReport
+from fedcohort.privacy._mechanisms import UNIT
 from fedcohort.simulation.private_twin import _tickets, report_size, report_sizes
 
 

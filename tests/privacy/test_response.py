@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadParameter, NoEntropy
+from fedcohort._internal.errors import BadParameter, NoEntropy
+from fedcohort.privacy import SizeReport, best_levels
 from fedcohort.privacy._mechanisms import (
     UNIT,
-    SizeReport,
     alpha_of_epsilon,
-    best_levels,
     draw,
     epsilon_of_alpha,
     exact_epsilon,

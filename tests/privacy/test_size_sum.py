@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, nbinom
 
 from fedcohort import Federation, Selector, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter, BudgetExceeded, PolicyRefused
+from fedcohort._internal.errors import BadInput, BadParameter, BudgetExceeded, PolicyRefused
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.maths._noise import law
 from fedcohort.privacy import ClientPolicy, PrivateSize

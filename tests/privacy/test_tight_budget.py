@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadParameter, BudgetExceeded
+from fedcohort._internal.errors import BadParameter, BudgetExceeded
 from fedcohort.privacy import ClientPolicy, PrivateCounts
 from fedcohort.privacy._accounting import answers_epsilon
 from fedcohort.privacy._client_records import Accountant

@@ -12,10 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Comparison, compare, report
+from fedcohort._internal.errors import BadCheckpoint, BadInput
+from fedcohort._internal.files import exclusive
 from fedcohort.cli import app
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadCheckpoint, BadInput
-from fedcohort.core.files import exclusive
 from fedcohort.report import combined, facts
 from fedcohort.report.draw import answers as figures_answers
 from fedcohort.report.draw import curves as figures
@@ -23,6 +22,7 @@ from fedcohort.report.facts import measures
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.show import page, prose
 from fedcohort.schemes.classical import Uniform
+from fedcohort.selection._scheme import Disclosure
 from fedcohort.server.history import LOCK, History
 from fedcohort.simulation import Quadratic
 from helpers.carried import leave

@@ -6,11 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from fedcohort import Comparison
+from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.cli import app
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter
-from fedcohort.report import combined, facts
+from fedcohort.report import combined, facts, pairwise
 from fedcohort.report.facts.combine import RUNS, parts
-from fedcohort.report.facts.pairs import pairwise
 from fedcohort.report.show import page, prose
 
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.core.errors import BadParameter, UnknownName
-from fedcohort.report import facts
+from fedcohort._internal.errors import BadParameter, UnknownName
+from fedcohort.report import facts, pairwise
 from fedcohort.report.draw import clients as figures_clients
 from fedcohort.report.draw.weights import weight_ratio
 from fedcohort.report.facts.measures import ACCURACY
-from fedcohort.report.facts.pairs import pairwise
 from fedcohort.report.show import page, prose
 
 

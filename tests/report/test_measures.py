@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import UnknownName
+from fedcohort._internal.errors import UnknownName
 from fedcohort.report.facts.measures import (
     ACCURACY,
     TRAIN_LOSS,

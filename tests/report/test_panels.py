@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedcohort import Comparison, compare, report
-from fedcohort.core.errors import BadInput, FedcohortWarning, UnknownName
+from fedcohort._internal.errors import BadInput, FedcohortWarning, UnknownName
 from fedcohort.learning import Quadratic
 from fedcohort.report import panels
 from fedcohort.report.draw.clients import heat
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import ClassVar
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.report.panels import Panel
 
 

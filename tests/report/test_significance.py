@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.report.facts import significance
 from fedcohort.report.facts.significance import attainable_level, holm, paired, sign_flip_p
 from fedcohort.simulation.plan import smallest_p

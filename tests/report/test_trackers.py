@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from fedcohort import report
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 
 
 def test_an_extra_that_is_not_installed_is_named(make, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from fedcohort.learning import Quadratic
 from fedcohort.report.facts import weights
 from fedcohort.report.facts.from_trace import federation_of, law_of
 from fedcohort.simulation import Comparison
-from fedcohort.theory.moments import moments
+from fedcohort.theory import moments
 
 
 def run(name, rounds=400, seeds=2, **parameters):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
-from fedcohort.core.errors import BadParameter, NotOffered
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadParameter, NotOffered
+from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
 from fedcohort.learning import Softmax
 from fedcohort.testing import check_scheme

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Claim, Cohort, Replies, RoundContext
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
+from fedcohort._internal.random import stream
 from fedcohort.maths._distances import pairwise
 from fedcohort.maths._groups import exact_masses, split_large
 from fedcohort.maths._tree import cut, rows_apart_of
 from fedcohort.schemes import clustered as clustered_similarity
 from fedcohort.schemes.clustered import ClusteredSimilarity, Similar
+from fedcohort.selection import Claim, Cohort, Replies, RoundContext
 from fedcohort.theory import enumerated_moments
 
 ANGLES = [0, 5, 90, 95, 180, 178, None, None]  # golden "alg2_pipeline_float"; None: never seen
@@ -85,7 +85,7 @@ def test_refreshed_matrices_are_those_computed_from_nothing(similarity, zero):
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=7).filter(any)
 
 
-@pytest.mark.filterwarnings("ignore:.*have no data:fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.filterwarnings("ignore:.*have no data:fedcohort._internal.errors.FedcohortWarning")
 @given(SIZES, st.integers(1, 5), st.integers(0, 3), st.booleans())
 def test_no_silent_bias_with_large_clients(sizes, m, rounds, huge):
     """The reference code loses m p_i > 1; here every column sums to m n_i, exactly."""

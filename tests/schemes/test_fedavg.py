@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Claim, Federation, Selector, scheme
-from fedcohort.core.errors import CheckFailed
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import CheckFailed
+from fedcohort.selection._scripted import Trial
 from fedcohort.testing import check_scheme, run_check
 from fedcohort.testing._claims import check_unbiased
-from fedcohort.theory.moments import enumerated_moments
+from fedcohort.theory import enumerated_moments
 
 SIZES = [3, 2, 1]
 NORMALISED = scheme("fedavg:m=2,weights=normalised")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, RoundContext, Selector, scheme, simulate
-from fedcohort.core.errors import BadParameter
+from fedcohort._internal.errors import BadParameter
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.theory import every_path
 

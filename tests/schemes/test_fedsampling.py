@@ -13,9 +13,7 @@ import pytest
 from scipy.stats import binomtest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
-from fedcohort.cli.schemes import describe
-from fedcohort.core import Ask, Claim, Cohort
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadInput,
     BadParameter,
     CannotAsk,
@@ -24,11 +22,13 @@ from fedcohort.core.errors import (
     PolicyRefused,
     TooImprecise,
 )
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
+from fedcohort.cli.schemes import describe
 from fedcohort.ledger import Ledger
 from fedcohort.privacy import ClientPolicy, SizeReport, estimate_total, standard_error
 from fedcohort.schemes import schemes
 from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling, FedSamplingNaive
+from fedcohort.selection import Ask, Claim, Cohort
 from fedcohort.server import Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Federation, Selector, scheme
-from fedcohort.core import converse
-from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadInput, FedcohortWarning, TooLarge
+from fedcohort.learning import LocalWork
 from fedcohort.maths._clusters import dbscan
 from fedcohort.maths._distances import hellinger
 from fedcohort.maths._noise import noisy_counts
 from fedcohort.schemes import _data_groups as module
 from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups, _clusters, distances
+from fedcohort.selection import converse
 from fedcohort.simulation import Softmax
 from fedcohort.simulation.clients import SimulatedClients
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Replies, RoundContext, Selector, scheme, simulate
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort._internal.errors import BadInput, FedcohortWarning
 from fedcohort.schemes.haccs import GroupsAndLosses
 from fedcohort.simulation import Devices, Softmax
 from fedcohort.theory import every_path

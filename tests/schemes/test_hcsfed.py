@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, Selector, scheme
-from fedcohort.core import Claim, Cohort, Replies
-from fedcohort.core.errors import BadInput, BadParameter, CheckFailed
-from fedcohort.core.latest import LatestRows
+from fedcohort._internal.errors import BadInput, BadParameter, CheckFailed
 from fedcohort.maths._groups import neyman_allocation, proportional_allocation
 from fedcohort.schemes.hcsfed import Cluster, ClusterNeyman, HCSFed, Importance, Seen
+from fedcohort.selection import Claim, Cohort, Replies
+from fedcohort.selection._client_rows import LatestRows
 from fedcohort.testing._claims import check_unbiased
 from fedcohort.theory import enumerated_moments
 from fedcohort.theory.strata import (

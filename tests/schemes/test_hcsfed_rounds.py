@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
-from fedcohort.core import Claim, Replies, RoundContext
-from fedcohort.core.errors import BadInput
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
 from fedcohort.learning import Quadratic
 from fedcohort.schemes.hcsfed import (
     COMPRESSED_GRADIENT,
@@ -22,6 +20,8 @@ from fedcohort.schemes.hcsfed import (
     Importance,
     Seen,
 )
+from fedcohort.selection import Claim, Replies, RoundContext
+from fedcohort.selection._client_rows import LatestRows
 
 FAMILY = ["importance", "cluster", "cluster-neyman", "hcsfed"]
 F = Fraction
@@ -238,7 +238,9 @@ def test_what_is_no_update_is_refused(odd, how):
 @pytest.mark.parametrize("huge", [1e19, 1e39, 1e300])
 @pytest.mark.parametrize("compression", ["groups", "centres", "projection"])
 @pytest.mark.parametrize("how", ["ask", "stale"])
-@pytest.mark.filterwarnings("ignore:.*not finite or huge:fedcohort.core.errors.FedcohortWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*not finite or huge:fedcohort._internal.errors.FedcohortWarning"
+)
 def test_a_huge_update_is_left_out(huge, compression, how):
     chooser = HCSFed(m=3, strata=2, features=how, compression=compression)
     selector = Selector(chooser, Federation.from_sizes([1] * 6), seed=0)

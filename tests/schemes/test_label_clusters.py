@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Ask, Federation, RoundContext, Selector, scheme
+from fedcohort._internal.errors import BadParameter, FedcohortWarning
+from fedcohort._internal.random import stream
 from fedcohort.cli.schemes import describe
-from fedcohort.core import Claim, converse
-from fedcohort.core.errors import BadParameter, FedcohortWarning
-from fedcohort.core.streams import stream
 from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.schemes._data_groups import Groups
+from fedcohort.selection import Claim, converse
 from fedcohort.testing import check_scheme
 from fedcohort.theory import every_path
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Replies, RoundContext, Selector, scheme, simulate
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.learning import LocalWork, Softmax
 from fedcohort.schemes.oort import Utilities, mean_square
 from fedcohort.theory import every_path

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, scheme
-from fedcohort.core import Claim
+from fedcohort.selection import Claim
 from fedcohort.theory import enumerated_moments
 
 FEDERATION = Federation.from_sizes([5, 4, 3, 2, 1])

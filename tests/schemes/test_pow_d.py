@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Federation, Replies, Selector, scheme
-from fedcohort.core.errors import BadParameter, FedcohortWarning
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import BadParameter, FedcohortWarning
 from fedcohort.ledger import REQUEST_BYTES, Ledger
+from fedcohort.selection._scripted import Trial
 from fedcohort.simulation import Quadratic, simulate
 
 NAMES = ("pow-d", "cpow-d", "rpow-d")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, RoundContext, Selector, scheme
-from fedcohort.core import NoState
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort.selection import NoState
+from fedcohort.selection._scripted import Trial
 from fedcohort.theory import enumerated_moments
 
 FEDERATION = Federation.from_sizes([5, 4, 3, 2, 1])

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
-from fedcohort.core import Cohort, Replies
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.store import pack, unpack
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.store import pack, unpack
 from fedcohort.learning import Quadratic
+from fedcohort.selection import Cohort, Replies
 from fedcohort.server import Memory, Plain, aggregator
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.theory import memory_variance, step_variance

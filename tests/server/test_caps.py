@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadParameter
+from fedcohort._internal.errors import BadParameter
 from fedcohort.server._guards import cap_sizes
 
 SIZES = st.lists(st.integers(0, 2**62), min_size=1, max_size=30)

@@ -17,11 +17,11 @@ from hypothesis.extra.numpy import arrays
 
 import fedcohort
 from fedcohort import Cohort, Federation, Replies, Selector
-from fedcohort.core.errors import BadParameter, UnknownName
-from fedcohort.core.shares import Shares
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadParameter, UnknownName
+from fedcohort._internal.random import stream
 from fedcohort.designs import Rows, Simple, Stratified
 from fedcohort.designs._pools import StratumPools
+from fedcohort.selection import Shares
 from fedcohort.server import (
     AsDrawn,
     Attendance,

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from fedcohort import simulate
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput, BudgetSpent, NoEntropy
+from fedcohort._internal.errors import BadInput, BudgetSpent, NoEntropy
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.schemes import SCHEMES, schemes
-from fedcohort.server._dropouts import AsDrawn, Hajek, Redraw
-from fedcohort.server.aggregators import Gaussian, Plain, Released
+from fedcohort.selection import Cohort
+from fedcohort.server import AsDrawn, Hajek, Plain, Redraw
+from fedcohort.server.aggregators import Gaussian, Released
 from fedcohort.server.aggregators.gaussian import from_the_system
 from fedcohort.simulation import Random, private
 from fedcohort.simulation.dropouts import DropOuts

@@ -15,14 +15,13 @@ from scipy.stats import binom
 
 import fedcohort
 from fedcohort import Cohort, Federation, Scheme, Selector, scheme
-from fedcohort.core import LOSS, Ask, store
-from fedcohort.core.cohort import Replies
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
-from fedcohort.core.scheme import Claim, NoState
-from fedcohort.core.streams import stream
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
+from fedcohort._internal.random import stream
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
-from fedcohort.server import AsDrawn
+from fedcohort.selection import LOSS, Ask, Claim, NoState, Replies
+from fedcohort.server import AsDrawn, guards
 from fedcohort.server._guards import (
     HARDENED,
     LOSS_BIT,
@@ -38,7 +37,6 @@ from fedcohort.server._guards import (
     Threshold,
     cap_shares,
     charges,
-    guards,
     ranks,
     withdrawn,
 )

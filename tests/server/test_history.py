@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.core import journal
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadCheckpoint, CannotSave
+from fedcohort._internal import files as journal
+from fedcohort._internal.errors import BadCheckpoint, CannotSave
 from fedcohort.ledger import Entry
+from fedcohort.selection import Cohort
 from fedcohort.server.history import FILE, History, is_history, read
 from fedcohort.server.records import Record
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.store import pack, unpack
 from fedcohort.adapters.loop import Loop
-from fedcohort.core import Ask, Cohort
-from fedcohort.core.errors import BadInput
-from fedcohort.core.store import pack, unpack
 from fedcohort.learning import Softmax
+from fedcohort.selection import Ask, Cohort
 from fedcohort.server import Memory
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.server.aggregators._guess import Guess

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import LocalWork, scheme, simulate
-from fedcohort.core.errors import BadParameter, UnknownName
+from fedcohort._internal.errors import BadParameter, UnknownName
 from fedcohort.server import Adam, Optimiser, Sgd, Yogi, optimiser
 from fedcohort.simulation import Quadratic
 

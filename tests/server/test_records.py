@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadCheckpoint
+from fedcohort._internal.errors import BadCheckpoint
 from fedcohort.ledger import Entry
+from fedcohort.selection import Cohort
 from fedcohort.server.records import Record, joined
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import fedcohort
 from fedcohort import Cohort, Federation, Selector
-from fedcohort.core.cohort import Reserve
-from fedcohort.core.errors import BadInput
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
 from fedcohort.learning import LocalWork, Quadratic
+from fedcohort.selection import Reserve
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
 from fedcohort.server._dropouts import Completed
 from fedcohort.simulation import Random

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import fedcohort
 from fedcohort import Cohort
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import Quadratic
-from fedcohort.server.aggregators import Krum, Median, Plain, TrimmedMean, _robust, aggregator
+from fedcohort.server import Plain, aggregator
+from fedcohort.server.aggregators import Krum, Median, TrimmedMean, _robust
 
 ROBUST = [Median(), TrimmedMean(share=0.2), Krum(f=2)]
 TABLES = st.lists(

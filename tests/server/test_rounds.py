@@ -10,15 +10,14 @@ import pytest
 
 import fedcohort
 from fedcohort import Federation, Selector, scheme
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadInput, FedcohortWarning
 from fedcohort.algorithms import algorithm
-from fedcohort.core import store
-from fedcohort.core.errors import BadInput, FedcohortWarning
-from fedcohort.harness import scripted
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
-from fedcohort.server import AsDrawn, Hajek, Memory, Redraw
+from fedcohort.selection._scripted import scripted
+from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, guards
 from fedcohort.server import round as rounds
-from fedcohort.server._guards import guards
 from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
 from fedcohort.server.compatibility import check_compatible
 from fedcohort.server.membership import replay_selection, round_context

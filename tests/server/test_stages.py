@@ -17,8 +17,7 @@ import fedcohort
 from fedcohort import scheme
 from fedcohort.algorithms import algorithm
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.server import aggregator, stages
-from fedcohort.server._guards import guards
+from fedcohort.server import aggregator, guards, stages
 from fedcohort.server.stages import Stages
 from fedcohort.server.state import Setup, Statistics
 from fedcohort.simulation.engine import Simulation

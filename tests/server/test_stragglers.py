@@ -9,19 +9,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.server._dropouts import AsDrawn, Attendance, Redraw, Survivors
-from fedcohort.server._stragglers import (
-    STRAGGLERS,
-    Deadline,
-    First,
-    OverCommit,
-    Wait,
-    prepared,
-    straggler_rule,
-)
-from fedcohort.simulation._availability import Always
+from fedcohort.server import AsDrawn, Attendance, Redraw, Survivors, straggler_rule
+from fedcohort.server._stragglers import STRAGGLERS, Deadline, First, OverCommit, Wait, prepared
+from fedcohort.simulation import Always
 from fedcohort.simulation.dropouts import DropOuts
 from helpers.settling import complete
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, compare, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
-from fedcohort.report.facts.combine import APART, combined
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
+from fedcohort.report import combined
+from fedcohort.report.facts.combine import APART
 from fedcohort.server import Adam
 from fedcohort.simulation import Arm, Comparison, Quadratic
 from fedcohort.simulation.arms import arm, labelled
@@ -93,7 +94,7 @@ def test_folders_that_differ_in_parts_of_arms_alone_are_ranked_together(tmp_path
     assert APART in combined([b, c]).settings
 
 
-@pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
+@pytest.mark.filterwarnings("ignore::fedcohort._internal.errors.UnequalWork")
 def test_local_work_of_its_own() -> None:
     out = run(["md:m=3", "md:m=3+work:lr=0.5", "md:m=3+work:epochs=1,batch=2"], seeds=[7])
     assert out.labels == ("md", "md+work lr=0.5", "md+work epochs=1 batch=2")

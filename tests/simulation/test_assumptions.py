@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
 from fedcohort.simulation.assumptions import assumptions
 

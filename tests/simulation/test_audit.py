@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput, BadParameter
 from fedcohort.simulation.audit import audit
 
 pytest.importorskip("dp_accounting")

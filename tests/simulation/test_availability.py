@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.random import stream
 from fedcohort.simulation import Always, Cyclic, Random, availability
 
 

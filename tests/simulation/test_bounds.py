@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.learning import LocalWork, Quadratic, Softmax
 from fedcohort.simulation import simulate
 from fedcohort.simulation.bounds import bound_beside_runs, full_gradient

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, compare, report, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.random import stream
 from fedcohort.learning.batches import batches
 from fedcohort.server import Adam
 from fedcohort.simulation import MLP, Centralised, Quadratic, Random, Softmax

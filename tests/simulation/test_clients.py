@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Signal
-from fedcohort.core.conversation import LABEL_HISTOGRAM, UPDATE
-from fedcohort.core.errors import NotOffered
+from fedcohort._internal.errors import NotOffered
 from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
+from fedcohort.selection import LABEL_HISTOGRAM, UPDATE
 from fedcohort.simulation.clients import SimulatedClients
 
 EVERYONE = np.arange(3)

@@ -10,18 +10,18 @@ import pytest
 from scipy import integrate, stats
 
 from fedcohort import simulate
-from fedcohort.core.client import LOSS
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import REQUEST_BYTES, Ledger
-from fedcohort.simulation._devices import DEVICES, Equal, Groups, Lognormal, Phones, Table, devices
+from fedcohort.selection import LOSS, Ask
+from fedcohort.simulation import devices
+from fedcohort.simulation._devices import DEVICES, Equal, Groups, Lognormal, Phones, Table
 from fedcohort.simulation.clock import IDLE, Clock
 from fedcohort.simulation.engine import Simulation
 from fedcohort.trace import Trace
 
 WORK = LocalWork(epochs=2, batch=5)
-pytestmark = pytest.mark.filterwarnings("ignore::fedcohort.core.errors.UnequalWork")
+pytestmark = pytest.mark.filterwarnings("ignore::fedcohort._internal.errors.UnequalWork")
 
 
 def quadratic(sizes=(10, 30)) -> Quadratic:
@@ -96,7 +96,7 @@ def test_bytes_are_those_of_the_ledger(tmp_path, scheme: str, algorithm: str) ->
     from fedcohort.algorithms import algorithm as algorithm_by_name
     from fedcohort.schemes import as_scheme
     from fedcohort.server.state import Setup
-    from fedcohort.simulation._availability import Always
+    from fedcohort.simulation import Always
 
     setup = Setup(as_scheme(scheme), 0, algorithm=algorithm_by_name(algorithm))
     run = Simulation(task, setup, WORK, Always(), None, Table(path=str(path)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, LocalWork, compare, scheme
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadCheckpoint,
     BadInput,
     BadParameter,

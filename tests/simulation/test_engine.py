@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Replies, Selector, scheme, simulate
-from fedcohort.core import LOSS, UPDATE, Citation, Cohort, RoundContext, Scheme, Signal, Whole
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.random import stream
 from fedcohort.schemes import schemes
+from fedcohort.selection import LOSS, UPDATE, Citation, Cohort, RoundContext, Scheme, Signal, Whole
 from fedcohort.server import Adam, AsDrawn, Memory, Sgd, aggregator
 from fedcohort.server._optimizers import OptimiserState
 from fedcohort.server.state import Setup
@@ -287,7 +287,7 @@ def test_loss_answers_are_losses_of_the_current_model(digits: Softmax) -> None:
         asks: ClassVar[frozenset[Signal]] = frozenset({LOSS})
 
         def select(self, state: Any, federation: Any, context: RoundContext, rng: Any) -> Any:
-            from fedcohort.core import Ask
+            from fedcohort.selection import Ask
 
             losses = yield Ask(LOSS, federation.present)
             heard.append(losses)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, LocalWork, Trace, compare, scheme, simulate
-from fedcohort.core.errors import BadCheckpoint, BadInput, FedcohortWarning
+from fedcohort._internal.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.learning import Softmax
 from fedcohort.report.show.prose import lacking
 from fedcohort.schemes import schemes
-from fedcohort.simulation import Random
-from fedcohort.simulation.centralised import Centralised
+from fedcohort.simulation import Centralised, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.onward import End
 

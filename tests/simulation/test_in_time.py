@@ -12,9 +12,10 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from fedcohort import simulate
-from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.simulation._availability import Intervals, InTime, Sessions, availability
+from fedcohort.simulation import availability
+from fedcohort.simulation._availability import Intervals, InTime, Sessions
 from fedcohort.simulation.fedscale import convert_behaviour, convert_capacity, plain_values
 
 WORK = LocalWork(steps=10, batch=10)

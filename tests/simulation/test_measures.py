@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from fedcohort import Comparison, LocalWork, Trace, compare, report, simulate
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.cli import app
-from fedcohort.core import store
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 from fedcohort.report.show.sheets import sheets as all_sheets

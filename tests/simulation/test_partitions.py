@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, LocalWork, Problem, compare, scheme
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.simulation import Quadratic
 from fedcohort.simulation.divisions import divisions, task_of
 from fedcohort.simulation.workers import Unit

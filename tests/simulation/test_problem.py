@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Problem, compare, scheme, simulate
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort.data.partition import PAPER1_SIZES, make
 from fedcohort.learning import Quadratic
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, compare
-from fedcohort.core.errors import BadInput, BadParameter, MissingExtra
+from fedcohort._internal.errors import BadInput, BadParameter, MissingExtra
 from fedcohort.simulation import Quadratic, workers
 from fedcohort.simulation.ray_cluster import RayCluster
 from fedcohort.trace import Trace

@@ -14,7 +14,7 @@ from scipy import stats
 
 from fedcohort import LocalWork, Problem, Tuning, compare, scheme, tune
 from fedcohort import data as data_sets
-from fedcohort.core.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
+from fedcohort._internal.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
 from fedcohort.learning import Quadratic
 from fedcohort.simulation import Arm
 from fedcohort.simulation.arms import arm, labelled

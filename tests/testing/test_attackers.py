@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fedcohort._internal.errors import BadInput, FedcohortError
 from fedcohort.cli import attack as command
-from fedcohort.core.errors import BadInput, FedcohortError
 from fedcohort.schemes import SCHEMES
 from fedcohort.server._guards import SAVED, RateCap
 from fedcohort.testing.attackers import Influence, attacked, lies_to

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, CheckFailed, UnknownName
+from fedcohort.selection import (
     LOSS,
     Ask,
     Citation,
@@ -21,7 +22,6 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
-from fedcohort.core.errors import BadInput, CheckFailed, UnknownName
 from fedcohort.selector import Selector
 from fedcohort.testing import CHECKS, Result, check_scheme, run_check, variants
 

@@ -12,27 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, ledger, scheme
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.random import stream
+from fedcohort.designs import Rows
+from fedcohort.maths import distinct
+from fedcohort.schemes import schemes
+from fedcohort.selection import (
     LABEL_HISTOGRAM,
     LOSS,
     UPDATE,
     UPDATE_NORM,
+    Ask,
     Citation,
     NoState,
     Scheme,
     Signal,
     Whole,
 )
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.streams import stream
-from fedcohort.designs import Rows
-from fedcohort.harness.trial import Trial
-from fedcohort.maths._draws import distinct
-from fedcohort.schemes import schemes
+from fedcohort.selection._scripted import Trial
 from fedcohort.selector import Selector
-from fedcohort.theory import advise, drawn_weights, moments
-from fedcohort.theory.judge import SchemeFacts, _never, by_pilot, declared
+from fedcohort.theory import SchemeFacts, advise, drawn_weights, moments
+from fedcohort.theory.judge import _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
 from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen

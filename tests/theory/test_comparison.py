@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.shares import Shares
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.designs import Everyone, Rows, Simple
+from fedcohort.selection import Shares
 from fedcohort.theory import (
     closed_forms,
     compare_designs,

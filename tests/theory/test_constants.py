@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fedcohort import Federation, scheme
+from fedcohort._internal.errors import BadInput, TooLarge
 from fedcohort.cli import app
-from fedcohort.core.errors import BadInput, TooLarge
-from fedcohort.core.shares import Shares
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
+from fedcohort.selection import Shares
 from fedcohort.theory import catalogue_constants, constants, enumerated_moments
 from fedcohort.theory.pilot import Known
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.shares import Shares
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.designs import Everyone, Rows, Simple, Stratified
+from fedcohort.selection import Shares
 from fedcohort.theory import (
     Training,
     convergence_bound,
@@ -21,8 +21,8 @@ from fedcohort.theory import (
     largest_local_step,
     proximal_weights,
     quadratic,
+    second_moment,
 )
-from fedcohort.theory.decomposition import second_moment
 from helpers.examples import few
 
 SIZES = [5, 4, 3, 2, 1]

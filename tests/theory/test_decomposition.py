@@ -11,17 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import Federation, scheme
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.shares import Shares
+from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
-from fedcohort.theory import decomposition, drawn_weights, enumerated_moments, quadratic
+from fedcohort.selection import Design, Shares
+from fedcohort.theory import (
+    decomposition,
+    drawn_weights,
+    enumerated_moments,
+    quadratic,
+    second_moment,
+)
 from fedcohort.theory.decomposition import (
     clustered_second_moment,
     covariance_ratio,
     lemma_1,
     product_moment,
-    second_moment,
 )
 from fedcohort.theory.montecarlo import one_by_one
 

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort.core import Citation, Claim, Cohort, Federation, NoState, Scheme, Whole
-from fedcohort.core.errors import BadInput, BadParameter, TooImprecise
+from fedcohort._internal.errors import BadInput, BadParameter, TooImprecise
 from fedcohort.designs import Bernoulli, Simple
-from fedcohort.harness import Trial
 from fedcohort.privacy._accounting import Part, Rounds, epsilon, gaussian_epsilon
 from fedcohort.schemes import SCHEMES, scheme
+from fedcohort.selection import Citation, Claim, Cohort, Federation, NoState, Scheme, Whole
+from fedcohort.selection._scripted import Trial
 from fedcohort.theory import noise_for, price
 from fedcohort.theory.price import _Bill, law
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, scheme, theory
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortError
-from fedcohort.core.parameters import Whole, within_ranges
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError
+from fedcohort._internal.parameters import Whole, within_ranges
 
 FEDERATION = Federation.from_sizes([5, 4, 3, 2, 1])
 DESIGN = scheme("md", m=2).law(FEDERATION)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
+from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy import _size_estimate as estimator
 from fedcohort.theory import rate_error

@@ -8,9 +8,9 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.shares import Shares
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.designs import Rows, Simple
+from fedcohort.selection import Shares
 from fedcohort.theory import Training, clustered_rate, expected_gradients, printed_rate
 
 SHARES = Shares.of(np.array([5, 4, 3, 2, 1]))

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.shares import Shares
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.designs import Rows, Simple, Stratified
 from fedcohort.maths._groups import kmeans
 from fedcohort.maths._inclusion import sequential_inclusion
+from fedcohort.selection import Shares
+from fedcohort.theory import theorem_1
 from fedcohort.theory.strata import (
     gain_of_strata,
     hansen_hurwitz_variance,
     printed_weights,
     simple_random_variance,
     stratified_variance,
-    theorem_1,
 )
 
 F = Fraction

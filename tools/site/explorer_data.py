@@ -8,7 +8,8 @@ from typing import Any
 from fedcohort import theory
 from fedcohort.cli import headings
 from fedcohort.schemes import SCHEMES, scheme
-from fedcohort.theory.judge import SchemeFacts, declared
+from fedcohort.theory import SchemeFacts
+from fedcohort.theory.judge import declared
 from fedcohort.theory.plain_words import about_m, learns, secure
 
 NAMES = (

@@ -12,13 +12,13 @@ import numpy as np
 
 import fedcohort
 from fedcohort import theory
-from fedcohort.core.errors import FedcohortError
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import FedcohortError
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.learning import LocalWork
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection import Scheme
 from fedcohort.simulation.problem import Problem
-from fedcohort.theory.judge import SchemeFacts
+from fedcohort.theory import SchemeFacts
 from fedcohort.trace import Trace
 
 DOCS = Path(__file__).parents[2] / "docs"

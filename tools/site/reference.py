@@ -13,11 +13,10 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import fedcohort
+from fedcohort._internal.errors import MissingExtra
+from fedcohort._internal.parameters import written
+from fedcohort._internal.registry import Kind, kinds, summary
 from fedcohort.cli import app
-from fedcohort.core.discovery import summary
-from fedcohort.core.errors import MissingExtra
-from fedcohort.core.registry import Kind, kinds
-from fedcohort.core.spec import written
 
 FOLDER = "reference"
 MODULES = {

@@ -6,11 +6,11 @@ import re
 from inspect import getdoc
 from typing import Any
 
-from fedcohort.core.discovery import summary
-from fedcohort.core.parameters import constraints
-from fedcohort.core.scheme import Claim, Scheme
+from fedcohort._internal.parameters import constraints
+from fedcohort._internal.registry import summary
 from fedcohort.report.show.format import byte_count
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.selection import Claim, Scheme
 from measured import (
     COMMAND,
     DATA,

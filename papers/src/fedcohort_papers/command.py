@@ -16,11 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fedcohort._internal.errors import FOREIGN, BadInput, FedcohortError, brief
+from fedcohort._internal.parameters import OneOf, Whole
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
-from fedcohort.core.errors import BadInput, FedcohortError, brief
-from fedcohort.core.own_line import FOREIGN
-from fedcohort.core.parameters import OneOf, Whole
 from fedcohort.simulation.engine import SEEDS_LIMIT
 from fedcohort_papers.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort_papers.reproduction.duration import Duration, duration

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import DataNotFound, MissingExtra
+from fedcohort._internal.errors import DataNotFound, MissingExtra
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes import (
     NOT_RUN,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import UnknownName
+from fedcohort._internal.errors import UnknownName
 from fedcohort_papers.recipes import Judged, Run, Scale, recipe, recipes
 from fedcohort_papers.recipes.impact import _quadratic, figure_4
 from fedcohort_papers.recipes.impact._quadratic import Scenario, after_one_round, outcomes

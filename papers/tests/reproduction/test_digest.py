@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.learning import LocalWork
 from fedcohort.schemes.classical import MD
 from fedcohort.schemes.fedsampling import FedSampling
-from fedcohort.simulation.arms import Arm
+from fedcohort.simulation import Arm
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers import recipes as package
 from fedcohort_papers.recipes import (

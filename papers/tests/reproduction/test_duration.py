@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fedcohort import LocalWork, Problem
+from fedcohort._internal.errors import Diverged
 from fedcohort.cli import app
-from fedcohort.core import Cohort, Scheme
-from fedcohort.core.errors import Diverged
+from fedcohort.selection import Cohort, Scheme
 from fedcohort.simulation import comparison
 from fedcohort_papers import command
 from fedcohort_papers.recipes import Alike, Cell, Claim, Computed, Exact, Recipe, Run, Scale, Tuned

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort_papers.recipes import (
     NOT,
     NOT_RUN,

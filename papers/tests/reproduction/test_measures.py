@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Problem, Trace, scheme, simulate
-from fedcohort.core.errors import BadInput, UnknownName
+from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.learning import Quadratic
 from fedcohort_papers.reproduction.measures import MEASURES, measure, never, word
 

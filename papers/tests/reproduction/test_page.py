@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes import (
     Alike,

@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 
 from fedcohort import Comparison, LocalWork, Problem
 from fedcohort import data as data_sets
-from fedcohort.core import Cohort, Scheme
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
+from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
+from fedcohort.selection import Cohort, Scheme
 from fedcohort.simulation import comparison
 from fedcohort_papers.recipes import (
     Alike,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort import LocalWork, Problem
-from fedcohort.core.errors import BadParameter
+from fedcohort._internal.errors import BadParameter
 from fedcohort_papers.recipes import (
     Alike,
     Cell,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fedcohort._internal.errors import BadInput
 from fedcohort.adapters.loop import Loop, changed, flat, numbers
-from fedcohort.core.errors import BadInput
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, Optimiser
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import UPDATE, Ask, put
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning
-from fedcohort.core.federation import checked_positions
-from fedcohort.core.parameters import is_real
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning
+from fedcohort._internal.parameters import is_real
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import checked_positions
+from fedcohort.selection._queries import UPDATE, Ask, put
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name

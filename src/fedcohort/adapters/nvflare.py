@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.errors import TooFewClients
+from fedcohort._internal.types import Ints
 from fedcohort.adapters.loop import Loop, changed, flat, shaped
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import TooFewClients
-from fedcohort.core.types import Ints
+from fedcohort.selection._queries import Ask
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server.gate import Form

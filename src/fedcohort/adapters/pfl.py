@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.adapters.loop import Loop, flat, shaped
-from fedcohort.core.errors import BadInput
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
 from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server.transport import CollectUpdates, Responses, TrainRequest, UpdateSum

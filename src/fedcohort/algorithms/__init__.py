@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedcohort._internal.registry import Kind
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
 from fedcohort.algorithms.feddyn import FedDyn
 from fedcohort.algorithms.fednova import FedNova
@@ -14,7 +15,6 @@ from fedcohort.algorithms.fedprox import FedProx
 from fedcohort.algorithms.ifca import IFCA
 from fedcohort.algorithms.scaffold import Scaffold
 from fedcohort.algorithms.sgd import LocalSgd
-from fedcohort.core.registry import Kind
 
 __all__ = [
     "ALGORITHMS",

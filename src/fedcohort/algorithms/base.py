@@ -35,12 +35,12 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Checked
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Checked
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._scheme import Disclosure
 
 Rows = Mapping[str, Array]
 """Named tables (k, d), one row per client."""

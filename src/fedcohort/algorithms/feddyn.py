@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.parameters import Real
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
-from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import Real
-from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.parameters import Maybe, Real
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms.base import Algorithm, Layers, LocalRule, Payload, Rows, Vectors
-from fedcohort.core.citation import Citation
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.parameters import Maybe, Real
-from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._scheme import Disclosure
 
 TAU, SUMS = "tau", "sums"
 """Vectors of the server: tau of the round, and the sums over earlier rounds that give it."""

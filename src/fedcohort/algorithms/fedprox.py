@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+from fedcohort._internal.parameters import Real
 from fedcohort.algorithms.base import Algorithm, LocalRule, Rows, Vectors
-from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import Real
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
 
 
 @dataclass(frozen=True)

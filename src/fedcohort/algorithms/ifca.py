@@ -9,13 +9,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.errors import BadParameter, brief
+from fedcohort._internal.parameters import OneOf, Real, Whole, elements, is_whole
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.algorithms.base import MODEL, Algorithm, Layers, Payload, Rows, Vectors
-from fedcohort.core.citation import Citation
-from fedcohort.core.errors import BadParameter, brief
-from fedcohort.core.parameters import OneOf, Real, Whole, is_whole
-from fedcohort.core.spec import elements
-from fedcohort.core.types import Array, Bools, Floats, Ints
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
 
 SHARED = "shared"
 """The vector of the server that is 1 where a parameter is common to all models."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from fedcohort._internal.parameters import Whole
+from fedcohort._internal.types import Array, Ints
 from fedcohort.algorithms.base import Algorithm, LocalRule, Payload, Rows, Vectors
-from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import Whole
-from fedcohort.core.types import Array, Ints
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._citation import Citation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.algorithms.base import Algorithm
-from fedcohort.core.citation import Citation
+from fedcohort.selection._citation import Citation
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,16 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from fedcohort import __version__
-from fedcohort.cli import packages
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     LONGEST_PATH,
     BadInput,
     FedcohortError,
     FedcohortWarning,
     brief,
+    own_line,
     shown,
 )
-from fedcohort.core.own_line import own_line
+from fedcohort.cli import packages
 
 COMMANDS = {
     "advise": "advise",

@@ -12,6 +12,9 @@ import numpy as np
 import typer
 
 from fedcohort import theory
+from fedcohort._internal.errors import BadInput, FedcohortWarning, brief
+from fedcohort._internal.parameters import split
+from fedcohort._internal.types import Array, Ints
 from fedcohort.cli.advice_shown import draw, show, show_constants
 from fedcohort.cli.columns import ColumnOption, read_clients
 from fedcohort.cli.places import PAGES, PICTURES, check_file
@@ -22,12 +25,9 @@ from fedcohort.cli.tables import (
     read_updates,
 )
 from fedcohort.cli.words import typed
-from fedcohort.core.errors import BadInput, FedcohortWarning, brief
-from fedcohort.core.federation import Federation, canonical_ids
-from fedcohort.core.spec import split
-from fedcohort.core.types import Array, Ints
 from fedcohort.report.show.format import counted
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection._federation import Federation, canonical_ids
 from fedcohort.selector import Selector
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from fedcohort._internal.errors import BadInput, FedcohortError
+from fedcohort._internal.parameters import Whole
 from fedcohort.cli.running import CLIENTS_LIMIT, check_options, part_option
-from fedcohort.core.errors import BadInput, FedcohortError
-from fedcohort.core.parameters import Whole
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection._queries import ROUND_LIMIT
+from fedcohort.selection._scheme import Scheme
 from fedcohort.server._guards import GUARDS, Guard, guards
 from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 

@@ -18,20 +18,19 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.parameters import Whole
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Ints
 from fedcohort.cli.running import CLIENTS_LIMIT, check_options
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.cohort import Replies
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.federation import Federation, importance_of
-from fedcohort.core.parameters import Whole
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.told import ROUND_LIMIT
-from fedcohort.core.types import Array, Ints
-from fedcohort.harness import ScriptedClient
 from fedcohort.report.show.table import fit_table, wide
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection._cohort import Replies
+from fedcohort.selection._federation import Federation, importance_of
+from fedcohort.selection._queries import ROUND_LIMIT, Ask
+from fedcohort.selection._scheme import Scheme
+from fedcohort.selection._scripted import ScriptedClient
 from fedcohort.selector import Selector
 
 YARDSTICK = "uniform"

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.federation import Federation, importance_of
 from fedcohort.schemes import SCHEMES, find, scheme
+from fedcohort.selection._federation import Federation, importance_of
 from fedcohort.testing import FEDERATIONS, Subject, check_scheme
 
 

@@ -12,6 +12,8 @@ from typing import Annotated, NamedTuple, TypeAlias
 import numpy as np
 import typer
 
+from fedcohort._internal.errors import BadInput, brief
+from fedcohort._internal.types import Array
 from fedcohort.cli.headings import is_id_name, is_size_name, unmistakable
 from fedcohort.cli.tables import (
     LARGEST,
@@ -24,9 +26,7 @@ from fedcohort.cli.tables import (
     whole,
     width_of,
 )
-from fedcohort.core.errors import BadInput, brief
-from fedcohort.core.federation import Federation
-from fedcohort.core.types import Array
+from fedcohort.selection._federation import Federation
 
 ColumnOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Which column has the sizes, by name or by position from 1.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedcohort._internal.parameters import OneOf, Real, Whole
 from fedcohort.algorithms import ALGORITHMS
 from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import (
@@ -17,7 +18,6 @@ from fedcohort.cli.running import (
     part_option,
     run,
 )
-from fedcohort.core.parameters import OneOf, Real, Whole
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.learning._local import SCHEDULES

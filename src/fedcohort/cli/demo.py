@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from fedcohort._internal.parameters import Whole
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_options, run
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.parameters import Whole
-from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
+from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import SEEDS_LIMIT
 from fedcohort.simulation.plan import default_seeds

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import OneOf, Real, Whole
 from fedcohort.algorithms import algorithm
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import OneOf, Real, Whole
-from fedcohort.core.told import ROUND_LIMIT
 from fedcohort.learning._local import BATCHES
+from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.server._dropouts import dropout_rule
 from fedcohort.server._guards import guards
 from fedcohort.server._optimizers import optimiser

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
+from fedcohort._internal.errors import BadInput, BadParameter, brief
 from fedcohort.cli.places import check_places
 from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
-from fedcohort.core.errors import BadInput, BadParameter, brief
 from fedcohort.schemes import SCHEMES
 
 

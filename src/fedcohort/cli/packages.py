@@ -17,8 +17,8 @@ from typing import Any
 
 import typer
 
-from fedcohort.core.discovery import reason
-from fedcohort.core.errors import BadInput, FedcohortWarning
+from fedcohort._internal.errors import BadInput, FedcohortWarning
+from fedcohort._internal.registry import reason
 
 GROUP = "fedcohort.commands"
 PAPERS = {"reproduce": "Repeat a figure or table of a paper (in the package fedcohort-papers)."}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 
 
 def check_places(options: dict[str, Path | None]) -> None:

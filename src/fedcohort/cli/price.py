@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from fedcohort import theory
+from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.cli.columns import ColumnOption, clients_given
 from fedcohort.cli.words import typed
-from fedcohort.core.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.privacy._accounting import ADJACENCIES
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from fedcohort import report as reports
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import OneOf
 from fedcohort.cli.places import PAGES, check_file, check_folders
 from fedcohort.cli.running import ReferenceOption, check_options
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import OneOf
 from fedcohort.report.facts.combine import ALL_PAIRS
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.runfolder import CROSSING

@@ -12,12 +12,12 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from fedcohort import report
+from fedcohort._internal.errors import BadInput, UnequalWork
+from fedcohort._internal.parameters import Constraint
+from fedcohort._internal.registry import Kind
 from fedcohort.algorithms import Algorithm
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput, UnequalWork
-from fedcohort.core.parameters import Constraint
-from fedcohort.core.registry import Kind
 from fedcohort.report.show.format import counted
+from fedcohort.selection._scheme import Disclosure
 from fedcohort.server._guards import Guard
 from fedcohort.server.aggregators import Aggregator
 from fedcohort.simulation import Comparison, compare

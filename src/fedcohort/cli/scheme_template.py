@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import NamedTuple
 
-from fedcohort.core.errors import UnknownName
+from fedcohort._internal.errors import UnknownName
 
 CORE = (
     "Citation", "Claim", "Cohort", "Federation", "RoundContext", "Scheme", "Whole", "cohort_size",
 )  # fmt: skip
-"""What every scheme imports from `fedcohort.core`."""
+"""What every scheme imports from `fedcohort.selection`."""
 
 
 class Question(NamedTuple):
@@ -87,11 +87,11 @@ def _imports(question: Question | None, stateful: bool) -> str:
     # As linters sort them: constants, classes, functions.
     ordered = sorted(names, key=lambda n: (not n.isupper(), n[0].islower(), n))
     core = "".join(f"    {name},\n" for name in ordered)
-    lines = [f"from fedcohort.core import (\n{core})"]
+    lines = [f"from fedcohort.selection import (\n{core})"]
     if stateful:
         lines += [
-            "from fedcohort.core.shaped import Shaped",
-            "from fedcohort.core.types import Ints",
+            "from fedcohort._internal.store import Shaped",
+            "from fedcohort._internal.types import Ints",
         ]
     if question is not None or stateful:
         lines.append("from fedcohort.maths import top")

@@ -15,15 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.core.citation import Citation, bibliography
-from fedcohort.core.discovery import summary
-from fedcohort.core.errors import BadInput, FedcohortError, MissingExtra, UnknownName
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import constraints
-from fedcohort.core.registry import Kind
-from fedcohort.core.scheme import Claim, Scheme
+from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra, UnknownName
+from fedcohort._internal.parameters import constraints
+from fedcohort._internal.registry import Kind, summary
 from fedcohort.report.show.table import wide
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.selection._citation import Citation, bibliography
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.server import dropout_rule
 from fedcohort.server._guards import HARDENED, Guard, withdrawn
 from fedcohort.server.aggregators import Gaussian

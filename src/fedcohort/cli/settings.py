@@ -11,10 +11,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fedcohort import data
+from fedcohort._internal.errors import DataNotFound, FedcohortError, MissingExtra
+from fedcohort._internal.parameters import written
+from fedcohort._internal.registry import Kind, kinds
 from fedcohort.cli.compare import compare
-from fedcohort.core.errors import DataNotFound, FedcohortError, MissingExtra
-from fedcohort.core.registry import Kind, kinds
-from fedcohort.core.spec import written
 from fedcohort.data.sets import DATA_SETS
 
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcohort._internal.environment import check_fits
+from fedcohort._internal.errors import BadInput, DataNotFound, brief
+from fedcohort._internal.files import check_lines
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.cli.headings import is_heading, is_id_name, is_size_name, unmistakable
-from fedcohort.core.errors import BadInput, DataNotFound, brief
-from fedcohort.core.federation import Federation, importance_of
-from fedcohort.core.files import check_lines
-from fedcohort.core.memory import check_fits
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.selection._federation import Federation, importance_of
 
 LARGEST = 10**15
 """No client has more samples than this; a larger number is a mistake."""

@@ -15,13 +15,12 @@ import typer
 from rich.text import Text
 
 from fedcohort import report
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import OneOf, Real, Whole, pieces
 from fedcohort.cli.compare import compare
 from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import check_options, command_line, partition_used
 from fedcohort.cli.words import typed
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import OneOf, Real, Whole
-from fedcohort.core.spec import pieces
 from fedcohort.report.show.table import fit_table, wide
 from fedcohort.simulation.divisions import divisions
 from fedcohort.simulation.problem import reading_once

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, shown
-from fedcohort.core.parameters import is_real
-from fedcohort.core.types import Array, Bools, Ints
+from fedcohort._internal.errors import BadInput, shown
+from fedcohort._internal.parameters import is_real
+from fedcohort._internal.types import Array, Bools, Ints
 
 _BLOCK = 4096  # rows that are checked at a time
 

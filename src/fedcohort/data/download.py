@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from fedcohort.core.errors import BadInput, DataNotFound
+from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.data.files import read_bytes
 from fedcohort.data.images import FILES, ImageSet
 from fedcohort.data.places import cache_folder

@@ -21,9 +21,9 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, FedcohortError
-from fedcohort.core.memory import check_fits
-from fedcohort.core.types import Array
+from fedcohort._internal.environment import check_fits
+from fedcohort._internal.errors import BadInput, FedcohortError
+from fedcohort._internal.types import Array
 
 Shape: TypeAlias = tuple[int, ...]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from fedcohort.core.errors import BadInput, TooLarge
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.errors import BadInput, TooLarge
+from fedcohort._internal.types import Array, Floats
 from fedcohort.maths import _statistics as inequality
 
 MOST_CLIENTS = 50_000

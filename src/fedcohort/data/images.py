@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 from fedcohort.data.files import Shape, idx_bytes, read_arff, read_idx, read_npz
 from fedcohort.data.places import Request, Source, first, packed_or_not, search_folders
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, MissingExtra
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput, MissingExtra
+from fedcohort._internal.types import Array
 
 _ROWS = 256  # that are read at a time
 

@@ -13,11 +13,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Constraint, Flag, Maybe, Real, Whole, is_whole
-from fedcohort.core.registry import Kind, Prepared
-from fedcohort.core.spec import elements
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Constraint, Flag, Maybe, Real, Whole, elements, is_whole
+from fedcohort._internal.registry import Kind, Prepared
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.data.dataset import read_only, somebody
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Flag, Whole
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Flag, Whole
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.data.partition import check
 
 if TYPE_CHECKING:

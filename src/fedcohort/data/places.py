@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning, MissingExtra
+from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning, MissingExtra
 
 T = TypeVar("T")
 

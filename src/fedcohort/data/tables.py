@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fedcohort.core.memory import check_fits
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.environment import check_fits
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 
 
 def every_nth(*keys: Array, n: int) -> Bools:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array, Ints
 from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Source, packed_or_not

@@ -8,13 +8,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.shares import Shares
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.designs._fixed_size import Approximated, FixedSize, decided
 from fedcohort.designs._pools import NearPools
 from fedcohort.maths._cube import fly, fly_nearby, land_by_dropping, land_by_program, scaled
 from fedcohort.maths._draws import Rng, Tickets
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Shares
 
 FLAT = 1e-9
 """A direction in which features spread less than this, relative to the widest, is none."""

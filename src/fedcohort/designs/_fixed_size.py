@@ -11,15 +11,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import OUTCOME_LIMIT, Design, Distinct, exact_outcomes
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.participation import Participation
-from fedcohort.core.paths import every_path
-from fedcohort.core.shares import Shares, capped, exact_sum
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import Rng
+from fedcohort.maths._enumeration import every_path
 from fedcohort.maths._inclusion import largest_of_others
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import (
+    OUTCOME_LIMIT,
+    Design,
+    Distinct,
+    Participation,
+    exact_outcomes,
+)
+from fedcohort.selection._federation import Shares, capped, exact_sum
 
 EQUAL = 1e-12
 """Weights that differ less, relatively, were rounded."""

@@ -11,13 +11,12 @@ from math import comb, prod
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design, Distinct, exact_outcomes
-from fedcohort.core.participation import Participation
-from fedcohort.core.shares import EXACT_SCALE, Shares
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import Rng, coins, distinct
 from fedcohort.maths._inclusion import largest_of_others
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Design, Distinct, Participation, exact_outcomes
+from fedcohort.selection._federation import EXACT_SCALE, Shares
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedcohort.core.design import Pool, Pools
-from fedcohort.core.types import Bools, Floats, Ints
+from fedcohort._internal.types import Bools, Floats, Ints
+from fedcohort.selection._design import Pool, Pools
 
 
 class RowPools(Pools):

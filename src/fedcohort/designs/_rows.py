@@ -12,22 +12,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fedcohort.core.cohort import Cohort, counted
-from fedcohort.core.design import (
+from fedcohort._internal.errors import TooLarge, shown
+from fedcohort._internal.types import Floats, Ints
+from fedcohort.designs._pools import RowPools
+from fedcohort.maths._draws import Rng, pick
+from fedcohort.maths._inclusion import count_tails, largest_of_others
+from fedcohort.selection._cohort import Cohort, counted
+from fedcohort.selection._design import (
     OUTCOME_LIMIT,
     CovarianceBound,
     Design,
     Distinct,
+    Participation,
     exact_outcomes,
     too_many_outcomes,
 )
-from fedcohort.core.errors import TooLarge, shown
-from fedcohort.core.participation import Participation
-from fedcohort.core.shares import Shares, exact_multiple
-from fedcohort.core.types import Floats, Ints
-from fedcohort.designs._pools import RowPools
-from fedcohort.maths._draws import Rng, pick
-from fedcohort.maths._inclusion import count_tails, largest_of_others
+from fedcohort.selection._federation import Shares, exact_multiple
 
 PAIR_LIMIT = 10_000_000
 """Above this many pairs the variance of the number of distinct clients is not computed."""

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.participation import Participation
-from fedcohort.core.shares import Shares
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.designs._fixed_size import FixedSize, decided, proportional_chances
 from fedcohort.designs._pools import NearPools
 from fedcohort.maths._draws import Rng, Tickets, pick
 from fedcohort.maths._inclusion import largest_of_others, weights_for
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Participation
+from fedcohort.selection._federation import Shares
 
 CELLS = 3_000_000
 """With more numbers in its table of ways a law is refused."""
@@ -248,7 +248,7 @@ class ConditionalPoisson(ListSequential):
     weights p_i / pi_i know exactly. So the aggregate is unbiased to the last digit, and weights
     that should sum to 1 do so up to 1e-12.
 
-    >>> from fedcohort.core import Shares
+    >>> from fedcohort.selection import Shares
     >>> design = ConditionalPoisson.proportional(Shares.of(np.array([3, 3, 4])), 2)
     >>> design.inclusion().round(6), design.second_moments
     (array([0.6, 0.6, 0.8]), 'exact')
@@ -279,7 +279,7 @@ class Sampford(ListSequential):
     very unequal sizes) odds are rounded, which moves chances by about 1e-12 and leaves the
     aggregate exactly unbiased.
 
-    >>> from fedcohort.core import Shares
+    >>> from fedcohort.selection import Shares
     >>> design = Sampford.proportional(Shares.of(np.array([3, 3, 4])), 2)
     >>> [str(10 * part / design.whole) for part in design.parts]
     ['6.0', '6.0', '8.0']
@@ -322,7 +322,7 @@ class Systematic(FixedSize):
     order
         (n,) the clients as they stand on the line.
 
-    >>> from fedcohort.core import Shares
+    >>> from fedcohort.selection import Shares
     >>> design = Systematic.proportional(Shares.of(np.array([5, 4, 3, 2, 1])), 3, np.arange(5))
     >>> sorted(cohort.clients.tolist() for _, cohort in design.enumerate())
     [[0, 1, 2], [0, 1, 3], [0, 2, 4]]

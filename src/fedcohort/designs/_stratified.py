@@ -11,19 +11,19 @@ from math import prod
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import (
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.designs._pools import StratumPools
+from fedcohort.designs._rows import Rows
+from fedcohort.maths._draws import Rng
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import (
     OUTCOME_LIMIT,
     CovarianceBound,
     Design,
     Distinct,
+    Participation,
     too_many_outcomes,
 )
-from fedcohort.core.participation import Participation
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs._pools import StratumPools
-from fedcohort.designs._rows import Rows
-from fedcohort.maths._draws import Rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +100,7 @@ class Stratified(Design):
 
         ``allocation`` is the expected number of draws, which for most parts is the number.
 
-        >>> from fedcohort.core import Shares
+        >>> from fedcohort.selection import Shares
         >>> from fedcohort.designs import Simple
         >>> pair = Simple(Shares.of(np.array([1, 1])), 1)
         >>> Stratified(3, (np.array([0, 2]),), (pair,), (Fraction(1),)).picture()

@@ -10,7 +10,7 @@ and a fourth tells sizes, where they are to count: ``ClientApp(size=lambda conte
 in one process, without Ray or network: ``strategy.start(InProcessGrid(app, nodes=10), arrays)``.
 """
 
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 
 try:
     import flwr  # noqa: F401

@@ -12,10 +12,10 @@ from flwr.serverapp import (
     SamplingMethod,
 )
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
+from fedcohort._internal.errors import BadInput
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._scheme import Scheme
 from fedcohort.theory.price import law
 
 

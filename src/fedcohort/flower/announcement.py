@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from fedcohort.core.disclosure import SIZES, Disclosure
 from fedcohort.flower.session import Session
+from fedcohort.selection._scheme import SIZES, Disclosure
 from fedcohort.server._guards import RateCap
 
 log = logging.getLogger("flwr.fedcohort")

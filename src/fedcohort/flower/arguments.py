@@ -10,14 +10,14 @@ from typing import Any
 from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Strategy
 
-from fedcohort.core.client import UPDATE
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.scheme import Scheme
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_real, is_whole
 from fedcohort.flower.carrier import word_of
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Importance
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._queries import UPDATE
+from fedcohort.selection._scheme import Scheme
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.state import Setup
 

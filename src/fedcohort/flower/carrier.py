@@ -12,18 +12,18 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
+from fedcohort._internal.errors import TooFewClients
+from fedcohort._internal.types import Array, Ints
 from fedcohort.algorithms import Algorithm, LocalSgd
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import UPDATE, Ask
-from fedcohort.core.errors import TooFewClients
-from fedcohort.core.latest import LARGEST
-from fedcohort.core.types import Array, Ints
 from fedcohort.flower import logbook, wire
 from fedcohort.flower.arrivals import Arrivals, answered
 from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
 from fedcohort.ledger import TRAINING
+from fedcohort.selection._client_rows import LARGEST
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._queries import UPDATE, Ask
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.gate import SPARE, Fault, Form, Gate, expected
 from fedcohort.server.latencies import Stopwatch

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedcohort.core import shaped, store
-from fedcohort.core.errors import CannotSave, InUse
-from fedcohort.core.files import exclusive
-from fedcohort.core.streams import checked_seed
+from fedcohort._internal import store
+from fedcohort._internal.errors import CannotSave, InUse
+from fedcohort._internal.files import exclusive
+from fedcohort._internal.random import checked_seed
 from fedcohort.ledger import Entry
 from fedcohort.server.checkpoint import (
     pack_selection,
@@ -108,7 +108,7 @@ class Folder:
                 ("seed", str),
                 ("facts", dict),
             ):
-                shaped.check(name, header[name], kind, {})
+                store.check(name, header[name], kind, {})
             seed = checked_seed(int(header["seed"]), "the run")
             return Told(header["scheme"], header["parameters"], seed, header["facts"])
 

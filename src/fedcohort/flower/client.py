@@ -30,10 +30,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.types import Array
 from fedcohort.algorithms import ALGORITHMS, Algorithm
-from fedcohort.core.client import LABEL_HISTOGRAM, LOSS, SIZE, UPDATE, UPDATE_NORM, Client, Signal
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.types import Array
 from fedcohort.flower import wire
 from fedcohort.flower.coins import toss
 from fedcohort.flower.local import rule_unused
@@ -41,6 +40,15 @@ from fedcohort.flower.quantities import FlowerClient, Model, change_of
 from fedcohort.flower.work import Work
 from fedcohort.privacy import ClientPolicy
 from fedcohort.schemes import schemes
+from fedcohort.selection._queries import (
+    LABEL_HISTOGRAM,
+    LOSS,
+    SIZE,
+    UPDATE,
+    UPDATE_NORM,
+    Client,
+    Signal,
+)
 from fedcohort.server._guards import GUARDS
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.aggregators.gaussian import noisy_part

@@ -18,7 +18,7 @@ from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message
 
-from fedcohort.core.errors import PolicyRefused
+from fedcohort._internal.errors import PolicyRefused
 from fedcohort.flower import wire
 from fedcohort.privacy import ClientPolicy
 

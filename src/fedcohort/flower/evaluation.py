@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.disclosure import EVALUATED
-from fedcohort.core.errors import BadInput
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Ints
 from fedcohort.flower import logbook, wire
 from fedcohort.flower.exchange import Outgoing, received
 from fedcohort.flower.metrics import Averaging, Told, metrics_of
 from fedcohort.flower.session import Session
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._scheme import EVALUATED
 from fedcohort.server.gate import Fault, Form
 
 log = logging.getLogger("flwr.fedcohort")

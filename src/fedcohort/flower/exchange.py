@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flwr.app import ArrayRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
 from fedcohort.flower import wire
 from fedcohort.flower.arrivals import Arrivals, answered, is_from
 from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected

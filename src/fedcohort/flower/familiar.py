@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from fedcohort.core.errors import BadInput, BadParameter, brief, shown
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort._internal.errors import BadInput, BadParameter, brief, shown
+from fedcohort._internal.parameters import is_real, is_whole
 from fedcohort.flower.arguments import _require
 from fedcohort.flower.evaluation import EVALUATORS, Evaluators
 from fedcohort.flower.metrics import Aggregate, Averaging

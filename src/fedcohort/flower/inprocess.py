@@ -21,7 +21,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 
-from fedcohort.core.errors import BadParameter
+from fedcohort._internal.errors import BadParameter
 
 if TYPE_CHECKING:
     from flwr.supercore.run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fedcohort.core.parameters import Checked, Maybe, Real
+from fedcohort._internal.parameters import Checked, Maybe, Real
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.files import file_name
+from fedcohort._internal.types import Array
 from fedcohort.algorithms import Algorithm, Vectors
 from fedcohort.algorithms.base import reported, weighed_by_samples
-from fedcohort.core import store
-from fedcohort.core.errors import BadInput
-from fedcohort.core.files import file_name
-from fedcohort.core.types import Array
 from fedcohort.flower.wire import Layout
 from fedcohort.flower.work import Rule
 from fedcohort.learning._local import LocalWork

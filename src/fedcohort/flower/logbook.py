@@ -9,8 +9,8 @@ from typing import Any
 from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Result
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import brief
+from fedcohort._internal.errors import brief
+from fedcohort.selection._cohort import Cohort
 from fedcohort.server.gate import Gate
 
 log = logging.getLogger("flwr.fedcohort")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from flwr.app import Message, MetricRecord, RecordDict
 
-from fedcohort.core.errors import brief
-from fedcohort.core.latest import LARGEST
+from fedcohort._internal.errors import brief
+from fedcohort.selection._client_rows import LARGEST
 from fedcohort.server.gate import SHOWN_NAMES
 
 log = logging.getLogger("flwr.fedcohort")

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedcohort.core.errors import BadInput, TooFewClients
-from fedcohort.core.federation import Federation
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import BadInput, TooFewClients
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.flower.exchange import Node
 from fedcohort.flower.greeting import Claim, greeted
 from fedcohort.flower.limits import Limits
 from fedcohort.ledger import Ledger
+from fedcohort.selection._federation import Federation
 from fedcohort.server._guards import LARGEST_SIZE, cap_sizes
 from fedcohort.server.gate import Fault, Gate
 

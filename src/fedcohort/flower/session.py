@@ -13,20 +13,20 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
+from fedcohort._internal.environment import versions
+from fedcohort._internal.errors import BadInput, TooFewClients, brief
+from fedcohort._internal.random import key_of
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms.base import shifted
-from fedcohort.core.client import missing
-from fedcohort.core.errors import BadInput, TooFewClients, brief
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import key_of
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.core.versions import versions
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
 from fedcohort.ledger import Ledger
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import missing
+from fedcohort.selection._scheme import Scheme
 from fedcohort.server import history
 from fedcohort.server.gate import Gate
 from fedcohort.server.history import History

@@ -18,14 +18,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort._internal.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
+from fedcohort._internal.random import checked_seed
+from fedcohort._internal.types import Array, Ints
 from fedcohort.algorithms import Algorithm
 from fedcohort.algorithms import algorithm as algorithm_by_name
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.disclosure import EVALUATED, SIZES, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import checked_seed
-from fedcohort.core.types import Array, Ints
 from fedcohort.flower import arguments, logbook
 from fedcohort.flower.announcement import announce
 from fedcohort.flower.arrivals import Arrivals
@@ -40,6 +37,8 @@ from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.flower.verdict import Verdict
 from fedcohort.ledger import Ledger
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._scheme import EVALUATED, SIZES, Disclosure, Scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule, history
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, Context
 
-from fedcohort.core.errors import BadInput, brief
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput, brief
+from fedcohort._internal.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work

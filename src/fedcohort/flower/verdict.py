@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from fedcohort.core.errors import TooFewClients
+from fedcohort._internal.errors import TooFewClients
 from fedcohort.flower import logbook
 from fedcohort.flower.session import Session
 from fedcohort.server.records import Record

@@ -18,7 +18,7 @@ import numpy as np
 from flwr.app import Array as FlowerArray
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.types import Array, Floats
 
 ACTION = "fedcohort"
 QUERY = f"query.{ACTION}"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from flwr.app import ConfigRecord, Message
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.streams import from_key, stream
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import from_key, stream
+from fedcohort._internal.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.coins import COIN_BYTES
 from fedcohort.learning._local import LocalWork

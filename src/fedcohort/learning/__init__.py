@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core.errors import MissingExtra
+from fedcohort._internal.errors import MissingExtra
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.dense import Dense
@@ -14,7 +14,8 @@ from fedcohort.learning.models.softmax import Softmax
 from fedcohort.learning.quadratic import Quadratic
 from fedcohort.learning.task import Evaluation, Task
 from fedcohort.learning.trainer import Computation, Trainer
-from fedcohort.learning.trainers import Batched, PlainLoop
+from fedcohort.learning.trainers._batched import Batched
+from fedcohort.learning.trainers._plain import PlainLoop
 
 if TYPE_CHECKING:
     from fedcohort.learning.models._images import Images

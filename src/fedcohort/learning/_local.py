@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Checked, Real, Whole
-from fedcohort.core.registry import Kind
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import Checked, Real, Whole
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.types import Array, Ints
 
 __all__ = ["SCHEDULES", "Schedule", "schedule"]
 
@@ -117,7 +117,7 @@ class LocalWork:
     >>> LocalWork(lr=-1)
     Traceback (most recent call last):
     ...
-    fedcohort.core.errors.BadParameter: The 'lr' parameter of LocalWork must be a finite \
+    fedcohort._internal.errors.BadParameter: The 'lr' parameter of LocalWork must be a finite \
 number above 0. Got -1 instead.
 
     References

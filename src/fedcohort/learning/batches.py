@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.memory import free_bytes
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.environment import free_bytes
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.maths._draws import distinct
 

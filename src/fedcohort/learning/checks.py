@@ -7,8 +7,8 @@ from numbers import Integral
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array, Ints
 
 _BLOCK = 4096  # rows that are checked at a time
 

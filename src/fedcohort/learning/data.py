@@ -8,9 +8,9 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_real
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_real
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning.checks import (
     as_array,
     check_features,

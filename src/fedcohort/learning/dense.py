@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model, cut
 

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import participants
 from fedcohort.learning.checks import is_integer

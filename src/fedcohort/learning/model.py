@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.parameters import validate
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.parameters import validate
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Whole
-from fedcohort.core.streams import key_of
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Whole
+from fedcohort._internal.random import key_of
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning.allocator import keep_freed_memory
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model

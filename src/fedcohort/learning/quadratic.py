@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.task import Evaluation, Task, check_importance
 from fedcohort.learning.trainers._plain import quadratic_update

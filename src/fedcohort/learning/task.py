@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core import notebook
-from fedcohort.core.errors import BadInput, BadParameter, Diverged
-from fedcohort.core.fingerprint import Digest, attributes
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal import html
+from fedcohort._internal.errors import BadInput, BadParameter, Diverged
+from fedcohort._internal.fingerprint import Digest, attributes
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import participants
 
@@ -89,18 +89,18 @@ class Task(ABC):
         histograms = self.label_histograms
         held = None if histograms is None else np.count_nonzero(histograms, axis=1)
         known: list[tuple[str, Any]] = [
-            ("samples of each client", notebook.bars(self.sizes, "samples of each client")),
+            ("samples of each client", html.bars(self.sizes, "samples of each client")),
             ("least, largest", f"{int(self.sizes.min()):,} to {int(self.sizes.max()):,}"),
-            ("importance, largest first", notebook.bars(self.importance[order], "importance")),
+            ("importance, largest first", html.bars(self.importance[order], "importance")),
             ("layers", ", ".join(f"{name} {shape}" for name, shape in self.layers.items())),
         ]
         if histograms is not None and held is not None and histograms.shape[1]:
-            whole = notebook.bars(histograms.sum(axis=0), "samples of each class")
+            whole = html.bars(histograms.sum(axis=0), "samples of each class")
             known += [
                 ("samples of each class", whole),
                 ("classes of a client", f"{held.min()} to {held.max()} of {histograms.shape[1]}"),
             ]
-        return notebook.facts(repr(self).strip("<>"), known)
+        return html.facts(repr(self).strip("<>"), known)
 
     @property
     def layers(self) -> Mapping[str, tuple[int, ...]]:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.fingerprint import Digest
-from fedcohort.core.types import Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.fingerprint import Digest
+from fedcohort._internal.types import Ints
 from fedcohort.learning.network import Network
 from fedcohort.learning.tryout import first_line
 

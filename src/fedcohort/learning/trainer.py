@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from fedcohort.core.fingerprint import Digest
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.fingerprint import Digest
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData, Rows
 from fedcohort.learning.model import Model

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 
 if TYPE_CHECKING:
     from fedcohort.learning.data import ClientData

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_real
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Bools, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_real
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Bools, Ints
 from fedcohort.maths._draws import Rng, below, permutation
 
 

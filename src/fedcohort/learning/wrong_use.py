@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from fedcohort.core.errors import BadInput, brief
+from fedcohort._internal.errors import BadInput, brief
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.model import Model

@@ -5,7 +5,7 @@ from raw 64-bit words and rejection, it is exact (no float rounding), and the sa
 gives the same cohorts under every numpy version: numpy keeps its raw streams stable, not
 its distributions (NEP 19).
 
-A `Script` may stand in for the generator: the exact oracle `fedcohort.core.paths` uses
+A `Script` may stand in for the generator: the exact oracle `fedcohort.maths._enumeration` uses
 one to walk through *all* outcomes of a draw, each with its exact probability.
 """
 

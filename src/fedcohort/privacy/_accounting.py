@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from fedcohort.core.errors import BadInput, MissingExtra
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, MissingExtra
+from fedcohort._internal.types import Floats
 from fedcohort.maths._inclusion import UNLIKELY
 
 # Hockey-stick divergences: how well two laws can be told apart.

@@ -11,7 +11,7 @@ True
 3.0
 >>> client.answer(40, SizeRequest("news-2025", request.report))
 Traceback (most recent call last):
-fedcohort.core.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 is spent, ...
+fedcohort._internal.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 ...
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from fedcohort.core.errors import BadParameter, PolicyRefused, shown
-from fedcohort.core.files import as_path
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.types import Ints
+from fedcohort._internal.errors import BadParameter, PolicyRefused, shown
+from fedcohort._internal.files import as_path
+from fedcohort._internal.parameters import is_real, is_whole
+from fedcohort._internal.types import Ints
 from fedcohort.maths._noise import REPLACE_ONE, noisy_counts
 from fedcohort.privacy._client_records import Lost, PrivateFolder, counts_key
 from fedcohort.privacy._mechanisms import (

@@ -14,17 +14,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fedcohort.core import journal
-from fedcohort.core.errors import BadCheckpoint, BadParameter, BudgetExceeded, quoted, shown
-from fedcohort.core.files import as_path, exclusive, sync_directory, writing
-from fedcohort.core.parameters import is_real
+from fedcohort._internal import files
+from fedcohort._internal.errors import BadCheckpoint, BadParameter, BudgetExceeded, quoted, shown
+from fedcohort._internal.files import as_path, exclusive, sync_directory, writing
+from fedcohort._internal.parameters import is_real
 from fedcohort.privacy._accounting import answers_epsilon
 from fedcohort.privacy._mechanisms import exact_epsilon
 
 # The journals of a client's private answers: what was answered and spent must be known.
 
 
-class Journal(journal.Journal):
+class Journal(files.Journal):
     """A journal without which nothing may be answered."""
 
     damaged = (
@@ -60,7 +60,7 @@ class Journal(journal.Journal):
 # 3.0
 # >>> accountant.book("another", 0.5)
 # Traceback (most recent call last):
-# fedcohort.core.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 is spent, ...
+# fedcohort._internal.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 ...
 
 
 class Accountant:

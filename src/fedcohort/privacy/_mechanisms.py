@@ -47,8 +47,8 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
-from fedcohort.core.errors import BadParameter, NoEntropy
-from fedcohort.core.parameters import is_real, is_whole
+from fedcohort._internal.errors import BadParameter, NoEntropy
+from fedcohort._internal.parameters import is_real, is_whole
 
 Mechanism = Literal["levels", "paper", "printed"]
 

@@ -42,9 +42,9 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, TooImprecise
+from fedcohort._internal.parameters import is_real, is_whole
+from fedcohort._internal.types import Array, Ints
 from fedcohort.maths._noise import Source, variance
 from fedcohort.privacy._mechanisms import (
     LARGEST_EPSILON,

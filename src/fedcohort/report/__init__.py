@@ -121,7 +121,8 @@ def write_pictures(
 
 def figures(comparison: Comparison, target: float | None = None) -> dict[str, Drawing]:
     """The figures of the page by their keys, in its order; a notebook shows each as it is."""
-    from fedcohort.report.panels import Shown, drawings, of_each
+    from fedcohort.report.panels import of_each
+    from fedcohort.report.panels.base import Shown, drawings
 
     shown = Shown.of(comparison, target)
     found = [

@@ -5,6 +5,14 @@ comparison, the checks and the report. Other packages add theirs through the ent
 ``fedcohort.schemes``. What cannot be loaded is left out, with a warning.
 """
 
-from fedcohort.core.scheme import SCHEMES, SchemeClass, as_scheme, find, installed, scheme, schemes
+from fedcohort.selection._scheme import (
+    SCHEMES,
+    SchemeClass,
+    as_scheme,
+    find,
+    installed,
+    scheme,
+    schemes,
+)
 
 __all__ = ["SCHEMES", "SchemeClass", "as_scheme", "find", "installed", "scheme", "schemes"]

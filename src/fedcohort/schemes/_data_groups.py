@@ -22,14 +22,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core.conversation import LABEL_HISTOGRAM, Ask, Conversation, Signal
-from fedcohort.core.errors import BadInput, FedcohortWarning, TooLarge
-from fedcohort.core.federation import Federation
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput, FedcohortWarning, TooLarge
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.maths._clusters import METHODS, Clustering
 from fedcohort.maths._distances import hellinger, hellinger_by_class
 from fedcohort.maths._noise import REPLACE_ONE, clipped
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import LABEL_HISTOGRAM, Ask, Conversation, Signal
 
 MOST_CLIENTS = 5_000
 """Above this many clients their distances are not computed."""

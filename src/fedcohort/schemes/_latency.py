@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 
 
 def assumed(latency: Floats | None, n: int) -> Floats:

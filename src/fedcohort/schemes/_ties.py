@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Ints
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Ints
 from fedcohort.maths._draws import permutation
 
 

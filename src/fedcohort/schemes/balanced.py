@@ -29,7 +29,19 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort import designs
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.random import stream
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
+from fedcohort.designs import Cube
+from fedcohort.maths._cube import leaf_order
+from fedcohort.maths._distances import sketch
+from fedcohort.maths._draws import below, permutation
+from fedcohort.maths._noise import REPLACE_ONE, clipped
+from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
+from fedcohort.schemes._ties import Ties, by_decreasing
+from fedcohort.selection import (
     LABEL_HISTOGRAM,
     UPDATE,
     Ask,
@@ -49,20 +61,8 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.latest import FAR, check_rows, fits
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.designs import Cube
-from fedcohort.maths._cube import leaf_order
-from fedcohort.maths._distances import sketch
-from fedcohort.maths._draws import below, permutation
-from fedcohort.maths._noise import REPLACE_ONE, clipped
-from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
-from fedcohort.schemes._ties import Ties, by_decreasing
+from fedcohort.selection._client_rows import FAR, check_rows, fits
+from fedcohort.selection._design import Design
 
 SEEDS = 2**62
 """Below this lies the seed of a run."""

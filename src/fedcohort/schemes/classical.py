@@ -7,7 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import depending
+from fedcohort.designs import Bernoulli, Everyone, Rows, Simple
+from fedcohort.maths._draws import distinct
+from fedcohort.selection import (
     Citation,
     Claim,
     Cohort,
@@ -21,11 +25,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.shares import capped, exact_multiple
-from fedcohort.designs import Bernoulli, Everyone, Rows, Simple
-from fedcohort.maths._draws import distinct
+from fedcohort.selection._federation import capped, exact_multiple
 
 
 @dataclass(frozen=True)

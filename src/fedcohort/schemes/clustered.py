@@ -8,7 +8,27 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.environment import free_bytes
+from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.random import stream
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.designs import Rows
+from fedcohort.designs._rows import check_draws
+from fedcohort.maths._distances import Metric, Zero, between, replace_rows, sketch
+from fedcohort.maths._draws import below, permutation
+from fedcohort.maths._groups import evened, exact_masses, pour, split_large
+from fedcohort.maths._tree import (
+    cut,
+    is_tree,
+    linkage_of,
+    refresh_rows_apart,
+    rows_apart_of,
+    ward_of_rows,
+)
+from fedcohort.schemes._ties import Ties, by_decreasing
+from fedcohort.selection import (
     LABEL_HISTOGRAM,
     UPDATE,
     Ask,
@@ -26,27 +46,7 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadInput, BadParameter, TooLarge
-from fedcohort.core.latest import LARGEST, LatestRows, check_rows, fits
-from fedcohort.core.memory import free_bytes
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.designs import Rows
-from fedcohort.designs._rows import check_draws
-from fedcohort.maths._distances import Metric, Zero, between, replace_rows, sketch
-from fedcohort.maths._draws import below, permutation
-from fedcohort.maths._groups import evened, exact_masses, pour, split_large
-from fedcohort.maths._tree import (
-    cut,
-    is_tree,
-    linkage_of,
-    refresh_rows_apart,
-    rows_apart_of,
-    ward_of_rows,
-)
-from fedcohort.schemes._ties import Ties, by_decreasing
+from fedcohort.selection._client_rows import LARGEST, LatestRows, check_rows, fits
 
 MOST_CLIENTS = 20_000
 """Beyond this a round would take over 10 GB, see `ROUND_BYTES`; fewer where memory is scarce."""

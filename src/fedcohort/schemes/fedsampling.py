@@ -10,7 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadParameter, FedcohortWarning, shown
+from fedcohort._internal.parameters import depending, is_real
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Ints
+from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
+from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, estimate_sum, possible
+from fedcohort.selection import (
     Ask,
     Citation,
     Claim,
@@ -26,15 +32,8 @@ from fedcohort.core import (
     Signal,
     Whole,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.disclosure import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadParameter, FedcohortWarning, shown
-from fedcohort.core.parameters import is_real
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.shares import exact_sum
-from fedcohort.core.types import Array, Ints
-from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
-from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, estimate_sum, possible
+from fedcohort.selection._federation import exact_sum
+from fedcohort.selection._scheme import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
 
 NO_ANSWER = -1
 

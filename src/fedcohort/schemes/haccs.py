@@ -8,7 +8,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.maths._draws import as_integers, top
+from fedcohort.maths._groups import by_weight, group_means
+from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
+from fedcohort.schemes._latency import assumed
+from fedcohort.selection import (
     LOSS,
     Citation,
     Claim,
@@ -26,14 +32,8 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.losses import KEPT, sound
-from fedcohort.core.scheme import checked_latency
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.maths._draws import as_integers, top
-from fedcohort.maths._groups import by_weight, group_means
-from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
-from fedcohort.schemes._latency import assumed
+from fedcohort.selection._queries import KEPT, sound
+from fedcohort.selection._scheme import checked_latency
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,28 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.random import stream
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
+from fedcohort.designs import Rows, Simple, Stratified
+from fedcohort.maths._compression import Compression, compress, compressed_length
+from fedcohort.maths._draws import below, permutation
+from fedcohort.maths._groups import (
+    Reading,
+    dispersion,
+    join_copies,
+    kmeans,
+    merge_strata,
+    neyman_allocation,
+    paper_allocation,
+    proportional_allocation,
+    stratum_variances,
+    unknown_draws,
+)
+from fedcohort.maths._inclusion import capped, chances_by_length, guessed_lengths, relative
+from fedcohort.selection import (
     UPDATE,
     Ask,
     Citation,
@@ -33,28 +54,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.latest import FAR, LatestRows, fits
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.designs import Rows, Simple, Stratified
-from fedcohort.maths._compression import Compression, compress, compressed_length
-from fedcohort.maths._draws import below, permutation
-from fedcohort.maths._groups import (
-    Reading,
-    dispersion,
-    join_copies,
-    kmeans,
-    merge_strata,
-    neyman_allocation,
-    paper_allocation,
-    proportional_allocation,
-    stratum_variances,
-    unknown_draws,
-)
-from fedcohort.maths._inclusion import capped, chances_by_length, guessed_lengths, relative
+from fedcohort.selection._client_rows import FAR, LatestRows, fits
 
 COLD_STEPS, WARM_STEPS = 30, 10
 """Steps of k-means from new centres, and from those of the last round."""

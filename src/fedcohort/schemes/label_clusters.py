@@ -25,8 +25,8 @@ What the thesis leaves open is decided as follows.
   chosen twice. Lists are filled in random order (best-loss: the worst group first). If nobody
   is left outside, a list stays short.
 * Fewer candidates than m: more are taken among all others, in the way candidates are.
-* Losses as in `fedcohort.core.losses`. Whoever sent no usable loss is no candidate, and trains
-  only where there are fewer than m others. average-loss draws by losses, so that it cannot use
+* Losses as in `fedcohort.selection._queries`. Whoever sent no usable loss is no candidate, and
+  trains only where there are fewer than m others. average-loss draws by losses, so that it cannot
   a negative one; the others can. Where all losses to draw by are zero, the draw is uniform.
 * Every client that trains weighs 1/m.
 * For a client that does not answer the next candidate of its list trains, then of any list.
@@ -45,7 +45,22 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.maths._draws import distinct, top
+from fedcohort.maths._groups import (
+    Take,
+    by_rank,
+    by_weight,
+    candidate_lists,
+    draw_groups,
+    group_mean_weights,
+    group_means,
+    without,
+)
+from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
+from fedcohort.selection import (
     LOSS,
     Ask,
     Citation,
@@ -63,22 +78,7 @@ from fedcohort.core import (
     candidate_number,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.losses import comparable
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.maths._draws import distinct, top
-from fedcohort.maths._groups import (
-    Take,
-    by_rank,
-    by_weight,
-    candidate_lists,
-    draw_groups,
-    group_mean_weights,
-    group_means,
-    without,
-)
-from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
+from fedcohort.selection._queries import comparable
 
 GIUNTA = Citation(
     "Giovanni Giunta",

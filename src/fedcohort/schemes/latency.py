@@ -8,7 +8,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Floats, Ints
+from fedcohort.maths._draws import distinct, permutation
+from fedcohort.maths._groups import by_weight, group_means
+from fedcohort.schemes._latency import assumed
+from fedcohort.selection import (
     LOSS,
     Citation,
     Claim,
@@ -26,14 +33,7 @@ from fedcohort.core import (
     candidate_number,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.losses import KEPT, sound
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Floats, Ints
-from fedcohort.maths._draws import distinct, permutation
-from fedcohort.maths._groups import by_weight, group_means
-from fedcohort.schemes._latency import assumed
+from fedcohort.selection._queries import KEPT, sound
 
 
 @dataclass(frozen=True)

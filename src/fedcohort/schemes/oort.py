@@ -8,7 +8,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import depending
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Floats, Ints
+from fedcohort.maths._groups import by_weight
+from fedcohort.schemes._latency import assumed
+from fedcohort.selection import (
     LOSS,
     Citation,
     Claim,
@@ -24,13 +30,7 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadInput
-from fedcohort.core.losses import KEPT, LARGEST
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Floats, Ints
-from fedcohort.maths._groups import by_weight
-from fedcohort.schemes._latency import assumed
+from fedcohort.selection._queries import KEPT, LARGEST
 
 CERTAIN = 0.1
 """How much the time since a client last trained counts for, in (2) of the paper."""

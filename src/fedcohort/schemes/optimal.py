@@ -8,7 +8,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.types import Floats
+from fedcohort.designs import Bernoulli, ConditionalPoisson, Sampford
+from fedcohort.designs._sequential import ListSequential
+from fedcohort.maths._inclusion import minimal_variance_inclusion
+from fedcohort.selection import (
     UPDATE_NORM,
     Ask,
     Citation,
@@ -24,12 +28,8 @@ from fedcohort.core import (
     Whole,
     cohort_size,
 )
-from fedcohort.core.conversation import usable
-from fedcohort.core.design import Design
-from fedcohort.core.types import Floats
-from fedcohort.designs import Bernoulli, ConditionalPoisson, Sampford
-from fedcohort.designs._sequential import ListSequential
-from fedcohort.maths._inclusion import minimal_variance_inclusion
+from fedcohort.selection._design import Design
+from fedcohort.selection._queries import usable
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,11 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from fedcohort.core import (
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Floats, Ints
+from fedcohort.maths._draws import distinct, top, weighted_without_replacement
+from fedcohort.selection import (
     LOSS,
     Ask,
     Citation,
@@ -27,11 +31,7 @@ from fedcohort.core import (
     candidate_number,
     cohort_size,
 )
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.losses import LARGEST, comparable, sound
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Floats, Ints
-from fedcohort.maths._draws import distinct, top, weighted_without_replacement
+from fedcohort.selection._queries import LARGEST, comparable, sound
 
 S = TypeVar("S")
 

@@ -12,7 +12,10 @@ from fedcohort.server._dropouts import (
 from fedcohort.server._guards import Guard, guards
 from fedcohort.server._optimizers import Adagrad, Adam, Optimiser, Sgd, Yogi, optimiser
 from fedcohort.server._stragglers import StragglerRule, straggler_rule
-from fedcohort.server.aggregators import Aggregator, Memory, Plain, aggregator
+from fedcohort.server.aggregators import aggregator
+from fedcohort.server.aggregators.base import Aggregator
+from fedcohort.server.aggregators.memory import Memory
+from fedcohort.server.aggregators.plain import Plain
 from fedcohort.server.gate import Fault, Form, Gate
 
 __all__ = [

@@ -49,14 +49,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort, Reserve, ascending, missing_from
-from fedcohort.core.design import Design, Pool, Pools
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Checked, OneOf, Whole
-from fedcohort.core.registry import Kind
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Checked, OneOf, Whole
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Bools, Floats, Ints
 from fedcohort.maths._draws import as_integers, below, permutation, steadily_below
+from fedcohort.selection._cohort import Cohort, Reserve, ascending, missing_from
+from fedcohort.selection._design import Design, Pool, Pools
 
 __all__ = [
     "RULES",

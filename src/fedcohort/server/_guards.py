@@ -18,21 +18,18 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.client import Client
-from fedcohort.core.cohort import Cohort, Reserve
-from fedcohort.core.conversation import Ask, Signal
-from fedcohort.core.depending import depending
-from fedcohort.core.design import Design
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Checked, Flag, Maybe, OneOf, Real, is_real
-from fedcohort.core.registry import Kind
-from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Checked, Flag, Maybe, OneOf, Real, depending, is_real
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.maths._draws import coins, distinct, permutation
 from fedcohort.maths._inclusion import shortening
+from fedcohort.selection._cohort import Cohort, Reserve
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Ask, Client, Signal
+from fedcohort.selection._scheme import Claim, Disclosure, Scheme
 
 __all__ = [
     "GUARDS",

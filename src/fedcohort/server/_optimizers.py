@@ -14,11 +14,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import Checked, Real
-from fedcohort.core.registry import Kind
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Floats
+from fedcohort._internal.parameters import Checked, Real
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Floats
+from fedcohort.selection._citation import Citation
 
 __all__ = [
     "OPTIMISERS",

@@ -30,11 +30,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Checked, Maybe, Real, Whole
-from fedcohort.core.registry import Kind
-from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.core.types import Bools, Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Checked, Maybe, Real, Whole
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.types import Bools, Floats
+from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.server._dropouts import DropOutRule, Hajek
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Selections and states as headers and arrays, to be kept by `fedcohort.core.store`.
+"""Selections and states as headers and arrays, to be kept by `fedcohort._internal.store`.
 
 What is written of a `Selection` is the cohort and the answers that the scheme heard; its law is
 found again from them (`fedcohort.server.membership.replay_selection`).
@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core import shaped, store
-from fedcohort.core.cohort import Cohort, Reserve
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import LONGEST, RoundContext, Scheme
-from fedcohort.core.shaped import Lengths, Shaped
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.store import Lengths, Shaped
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._cohort import Cohort, Reserve
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Ask
+from fedcohort.selection._scheme import LONGEST, RoundContext, Scheme
 from fedcohort.server._guards import Guard
 from fedcohort.server.state import Heard, Selection, Setup, State
 
@@ -212,11 +212,11 @@ def _check(arrays: Mapping[str, Array], hints: Mapping[str, Any], lengths: Lengt
     """Refuse arrays of other shapes, types or ranges than were written."""
     for name, hint in hints.items():
         if name in arrays:
-            shaped.check(name, arrays[name], hint, lengths)
+            store.check(name, arrays[name], hint, lengths)
 
 
 def _round(header: Mapping[str, Any]) -> int:
-    shaped.check("round", header["round"], int, {})
+    store.check("round", header["round"], int, {})
     if not 0 <= header["round"] < 2**63:
         raise BadInput("the round is negative or too large")
     return int(header["round"])

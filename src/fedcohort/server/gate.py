@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.client import Signal
-from fedcohort.core.latest import LARGEST, fits
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
+from fedcohort.selection._client_rows import LARGEST, fits
+from fedcohort.selection._queries import Signal
 
 KILOBYTE = 1024
 SPARE = 64 * KILOBYTE

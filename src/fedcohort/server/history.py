@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core import journal, store
-from fedcohort.core.errors import BadCheckpoint, brief, quoted
-from fedcohort.core.files import is_held
-from fedcohort.core.types import Ints
+from fedcohort._internal import files, store
+from fedcohort._internal.errors import BadCheckpoint, brief, quoted
+from fedcohort._internal.files import is_held
+from fedcohort._internal.types import Ints
 from fedcohort.server.records import Record, joined
 
 FILE = "history.jsonl"
@@ -29,7 +29,7 @@ SOURCES = ("train", "evaluate", "server")
 _REMEDY = "restore the file, or delete it; the run does not need it, its report does."
 
 
-class _Journal(journal.Journal):
+class _Journal(files.Journal):
     damaged = "The history of rounds {path} is damaged at line {line}: " + _REMEDY
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.types import Floats, Ints
 
 Latencies: TypeAlias = Mapping[str, Floats]
 """(n,) each: seconds, by purpose (``"training"``, or the name of a question); NaN: not known."""

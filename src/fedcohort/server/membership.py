@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation, checked_positions
-from fedcohort.core.scheme import RoundContext, checked_latency
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.ledger import TRAINING, Ledger
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation, checked_positions
+from fedcohort.selection._scheme import RoundContext, checked_latency
 from fedcohort.server import latencies
 from fedcohort.server.round import Queries, query_clients, select_cohort
 from fedcohort.server.state import Selection, Setup, State

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadCheckpoint, brief
-from fedcohort.core.types import Ints
+from fedcohort._internal.errors import BadCheckpoint, brief
+from fedcohort._internal.types import Ints
 from fedcohort.ledger import Entry
+from fedcohort.selection._cohort import Cohort
 from fedcohort.server.latencies import Latencies, Measured, Stopwatch
 
 

@@ -22,14 +22,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort, Replies, ascending
-from fedcohort.core.conversation import Ask, questions
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import RoundContext
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Ints
 from fedcohort.ledger import Ledger
+from fedcohort.selection._cohort import Cohort, Replies, ascending
+from fedcohort.selection._design import Design
+from fedcohort.selection._queries import Ask, questions
+from fedcohort.selection._scheme import RoundContext
 from fedcohort.server import _dropouts as dropouts
 from fedcohort.server._dropouts import Attendance
 from fedcohort.server.records import Record

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from fedcohort._internal.errors import BadInput, FedcohortWarning
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms.base import Algorithm
-from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import UPDATE, Ask
-from fedcohort.core.errors import BadInput, FedcohortWarning
-from fedcohort.core.federation import Federation
-from fedcohort.core.latest import fits
-from fedcohort.core.scheme import RoundContext
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.selection._client_rows import fits
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import UPDATE, Ask
+from fedcohort.selection._scheme import RoundContext
 from fedcohort.server._guards import Guard, Outcome
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 from fedcohort.server.transport import UpdateBlock, UpdateSum

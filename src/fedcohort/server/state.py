@@ -9,22 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms.base import Algorithm, Layers
 from fedcohort.algorithms.sgd import LocalSgd
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Ask, Signal
-from fedcohort.core.design import Design
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Ask, Signal
+from fedcohort.selection._scheme import Disclosure, RoundContext, Scheme
 from fedcohort.server._dropouts import Attendance, DropOutRule, Redraw
 from fedcohort.server._guards import Guard, wanted, withdrawn
 from fedcohort.server._optimizers import Optimiser, OptimiserState, Sgd
 from fedcohort.server._stragglers import StragglerRule, Wait
-from fedcohort.server.aggregators import Aggregator, Plain
+from fedcohort.server.aggregators.base import Aggregator
+from fedcohort.server.aggregators.plain import Plain
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.stages import Stages
 

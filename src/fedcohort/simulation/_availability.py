@@ -19,12 +19,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, DataNotFound, brief, shown
-from fedcohort.core.files import check_lines
-from fedcohort.core.parameters import Checked, Maybe, Real, Whole
-from fedcohort.core.registry import Kind
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import BadInput, DataNotFound, brief, shown
+from fedcohort._internal.files import check_lines
+from fedcohort._internal.parameters import Checked, Maybe, Real, Whole
+from fedcohort._internal.random import stream
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import below, permutation
 
 __all__ = [

@@ -18,12 +18,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter, DataNotFound, brief
-from fedcohort.core.files import check_lines
-from fedcohort.core.parameters import Checked, Flag, Maybe, Numbers, Real, Whole, is_real
-from fedcohort.core.registry import Kind
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, BadParameter, DataNotFound, brief
+from fedcohort._internal.files import check_lines
+from fedcohort._internal.parameters import Checked, Flag, Maybe, Numbers, Real, Whole, is_real
+from fedcohort._internal.random import stream
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.types import Floats
 from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Request, Source, first
 from fedcohort.maths._draws import below, permutation

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.parameters import spec
+from fedcohort._internal.registry import Kind
 from fedcohort.algorithms import ALGORITHMS, Algorithm
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.registry import Kind
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.spec import spec
 from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
+from fedcohort.selection._scheme import Disclosure, Scheme
 from fedcohort.server import Aggregator, Optimiser, aggregator
 from fedcohort.server._guards import Guard
 from fedcohort.server._optimizers import OPTIMISERS

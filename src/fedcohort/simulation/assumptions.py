@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Floats
 from fedcohort.learning import LocalWork, Quadratic, Softmax, Task
 from fedcohort.theory.convergence import Training
 

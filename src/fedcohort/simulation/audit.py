@@ -21,17 +21,16 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import beta
 
-from fedcohort.core.conversation import converse
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.plain_values import for_json
-from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_real, is_whole
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats, Ints, for_json
 from fedcohort.privacy._accounting import ADD_REMOVE, ADJACENCIES
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import converse
+from fedcohort.selection._scheme import RoundContext, Scheme
 from fedcohort.server.aggregators.gaussian import Gaussian, Released, _Account
 from fedcohort.theory.price import _nobody, law, price
 

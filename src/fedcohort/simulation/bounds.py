@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import checked_seed, stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import checked_seed, stream
+from fedcohort._internal.types import Floats
 from fedcohort.learning import LocalWork, Quadratic, Task
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._scheme import Scheme
 from fedcohort.server._optimizers import Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation._availability import Always

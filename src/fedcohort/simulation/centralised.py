@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core.disclosure import Disclosure
-from fedcohort.core.parameters import Checked, Whole
+from fedcohort._internal.parameters import Checked, Whole
 from fedcohort.learning import Task
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._scheme import Disclosure
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.own_work import OwnWork

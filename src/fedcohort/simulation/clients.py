@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort._internal.errors import NotOffered
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms import Vectors
-from fedcohort.core.client import Client
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Ask
-from fedcohort.core.errors import NotOffered
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.model import cut
 from fedcohort.learning.task import Task
 from fedcohort.maths._noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy._size_estimate import SizeShare
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._queries import Ask, Client
 from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.private_twin import report_size, share_size
 
@@ -87,7 +86,7 @@ class SimulatedClients:
         return frozenset({*ROWS, *self.task.facts} - lacking)
 
     def rows(self, name: str, clients: Ints, *settings: Any) -> Any:
-        """One quantity of some clients, a row each; see `fedcohort.core.client`."""
+        """One quantity of some clients, a row each; see `fedcohort.selection._queries`."""
         if name in self.task.facts:
             return np.asarray(self.task.facts[name])[clients]
         if name in self.offers:

@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.client import UPDATE, Signal, row_bytes
-from fedcohort.core.conversation import Ask
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
+from fedcohort.selection._queries import UPDATE, Ask, Signal, row_bytes
 from fedcohort.server._stragglers import Closed
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.simulation._devices import DeviceModel

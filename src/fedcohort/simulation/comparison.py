@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort._internal import html
+from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnequalWork, brief
+from fedcohort._internal.files import as_path
+from fedcohort._internal.parameters import is_whole
+from fedcohort._internal.random import checked_seed
 from fedcohort.algorithms import algorithm
 from fedcohort.algorithms.base import unequal_work
-from fedcohort.core import notebook
-from fedcohort.core.errors import BadCheckpoint, BadInput, BadParameter, UnequalWork, brief
-from fedcohort.core.files import as_path
-from fedcohort.core.parameters import is_whole
-from fedcohort.core.streams import checked_seed
 from fedcohort.learning import LocalWork, Task
 from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.schemes import SCHEMES
@@ -152,8 +152,8 @@ class Comparison:
         missing = ", interrupted" if self.interrupted else ""
         schemes = ", ".join(self.labels) or "nothing"
         parts = f" on {len(self.partitions)} partitions" if len(self.partitions) > 1 else ""
-        runs = f"{len(self.traces)} {notebook.plural(len(self.traces), 'run')}"
-        done = f"{runs}, {seeds} {notebook.plural(seeds, 'seed')}{parts}{missing}{folder}"
+        runs = f"{len(self.traces)} {html.plural(len(self.traces), 'run')}"
+        done = f"{runs}, {seeds} {html.plural(seeds, 'seed')}{parts}{missing}{folder}"
         return f"<Comparison of {schemes}: {done}>"
 
     def _repr_html_(self) -> str:
@@ -171,14 +171,14 @@ class Comparison:
             spread = f" ± {last.std(ddof=1):.2g}" if len(last) > 1 else ""
             mark = ", the best" if label == best else ""
             measured = f"{' / '.join(names)} {last.mean():.4g}{spread}{mark}"
-            shown = notebook.curve(mean, f"{what.replace('_', ' ')} of {label} by round")
+            shown = html.curve(mean, f"{what.replace('_', ' ')} of {label} by round")
             name = f"{label} (oracle)" if label in self.oracles else label
             rows.append((name, len(traces), rounds, measured, shown))
         title = "Comparison, interrupted" if self.interrupted else "Comparison"
         note = BY_CHANCE.format(self.reference) if best else ""
         if len(common.traces) < len(self.traces):
             note += " Levels are of the seeds that all schemes have."
-        return notebook.table(title, heads, rows, note, limit=50)
+        return html.table(title, heads, rows, note, limit=50)
 
     def _best(self) -> str | None:
         """The scheme with the best last mean; None where they cannot be compared by it."""

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import is_whole
-from fedcohort.core.streams import checked_seed
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_whole
+from fedcohort._internal.random import checked_seed
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_task
 from fedcohort.simulation.problem import Loaded, Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from fedcohort.core.parameters import Checked, Real
+from fedcohort._internal.parameters import Checked, Real
 from fedcohort.server._dropouts import DropOutRule, Redraw
 from fedcohort.simulation._availability import Availability
 

@@ -11,26 +11,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedcohort._internal.environment import versions
+from fedcohort._internal.errors import BadInput, BadParameter, Diverged, UnequalWork
+from fedcohort._internal.files import as_path
+from fedcohort._internal.parameters import is_whole
+from fedcohort._internal.random import checked_seed
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms import Algorithm, LocalSgd, Vectors
 from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.algorithms.base import unequal_work
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import UPDATE, Ask
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter, Diverged, UnequalWork
-from fedcohort.core.federation import Federation
-from fedcohort.core.files import as_path
-from fedcohort.core.parameters import is_whole
-from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.streams import checked_seed
-from fedcohort.core.told import ROUND_LIMIT
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.core.versions import versions
 from fedcohort.learning import LocalWork, Task
 from fedcohort.learning._local import CONSTANT
 from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import ROUND_LIMIT, UPDATE, Ask
+from fedcohort.selection._scheme import RoundContext, Scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.learning.task import Evaluation, Task
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from pickletools import genops
 from typing import Any
 
-from fedcohort.core.errors import BadInput, brief
+from fedcohort._internal.errors import BadInput, brief
 from fedcohort.data.files import read_bytes
 
 BEHAVIOUR = "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662"

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName, shown
-from fedcohort.core.parameters import constraints, is_real, is_whole
-from fedcohort.core.spec import value as plain_value
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName, shown
+from fedcohort._internal.parameters import constraints, is_real, is_whole
+from fedcohort._internal.parameters import value as plain_value
+from fedcohort._internal.random import stream
 from fedcohort.maths._draws import permutation
 from fedcohort.simulation.arms import KINDS, Arm
 from fedcohort.simulation.centralised import Centralised

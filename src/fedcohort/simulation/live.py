@@ -19,8 +19,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.core import notebook
-from fedcohort.core.durations import NOTHING, duration
+from fedcohort._internal import html
+from fedcohort._internal.html import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:
@@ -202,10 +202,10 @@ class Watch:
         for label in self.labels:
             row = progress_of(label, self._runs, self.rounds, notes)
             runs = f"{row.finished}/{row.seeds}"
-            shown = notebook.progress(row.share, f"{row.share:.0%} of {label}")
+            shown = html.progress(row.share, f"{row.share:.0%} of {label}")
             rows.append((label, shown, runs, _percent(row.accuracy)))
         heads = ("Scheme", "Progress", "Runs", "Accuracy")
-        return notebook.table(self._pace(), heads, rows, self._plan, limit=50)
+        return html.table(self._pace(), heads, rows, self._plan, limit=50)
 
     def _pace(self) -> str:
         return f"{duration(self.clock() - self._started)} so far, {self.time_left()}"

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.learning import Evaluation, LearningTask, Task
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 from fedcohort.simulation.evaluation import shares_of

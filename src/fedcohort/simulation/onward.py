@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, CannotSave, FedcohortWarning, quoted
+from fedcohort._internal.files import as_path
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.algorithms import Vectors
-from fedcohort.core import shaped, store
-from fedcohort.core.errors import BadCheckpoint, CannotSave, FedcohortWarning, quoted
-from fedcohort.core.files import as_path
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Floats, Ints
 from fedcohort.server.checkpoint import pack_state, unpack_state
 from fedcohort.server.state import Setup, State
 
@@ -84,7 +84,7 @@ class End:
             state = unpack_state(setup, header, arrays)
             lengths = {"n": len(state.federation), "d": len(state.theta)}
             places = Annotated[Ints, Shaped("k", low=0, below="n")]
-            shaped.check("clients", arrays["clients"], places, dict(lengths))
+            store.check("clients", arrays["clients"], places, dict(lengths))
             who = arrays["clients"].tolist()
             names = setup.algorithm.keeps_client if who else ()
             kept = {name: arrays[f"client.{name}"] for name in names}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.spec import spec, split, value
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.parameters import spec, split, value
 from fedcohort.learning._local import LocalWork
 
 SETTINGS = tuple(field.name for field in fields(LocalWork))

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fedcohort.core.durations import duration
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.notebook import plural
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.html import duration, plural
 
 LEVEL = 0.05
 """A difference counts as more than chance if its p is not above this level."""

@@ -9,10 +9,10 @@ import math
 from dataclasses import replace
 from typing import Any, cast
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput, BudgetSpent, MissingExtra
-from fedcohort.core.federation import Federation
-from fedcohort.core.participation import Participation
+from fedcohort._internal.errors import BadInput, BudgetSpent, MissingExtra
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Participation
+from fedcohort.selection._federation import Federation
 from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server.aggregators import Gaussian
 from fedcohort.server.aggregators.gaussian import Released

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array, Bools, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array, Bools, Ints
 from fedcohort.maths._draws import WORD, Rng, below
 from fedcohort.privacy._mechanisms import SizeReport, whole_size
 from fedcohort.privacy._size_estimate import SizeShare

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedcohort import data as data_sets
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.federation import importance_of
-from fedcohort.core.registry import Prepared
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.random import stream
+from fedcohort._internal.registry import Prepared
 from fedcohort.data.partition import PARTITIONS, Partition
 from fedcohort.learning import ClientData, LearningTask, Model, Task
 from fedcohort.learning.models import MODELS
 from fedcohort.learning.validation import hold_out
 from fedcohort.learning.wrong_use import check_model
+from fedcohort.selection._federation import importance_of
 
 __all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem", "reading_once"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fedcohort.core.files import replacing
+from fedcohort._internal.files import replacing
 
 
 @dataclass(frozen=True)

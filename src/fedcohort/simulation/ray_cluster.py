@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
-from fedcohort.core.discovery import OWN_FILES
-from fedcohort.core.errors import (
+from fedcohort._internal.environment import versions
+from fedcohort._internal.errors import (
     BadInput,
     BadParameter,
     ClusterLost,
     FedcohortError,
     MissingExtra,
 )
-from fedcohort.core.versions import versions
+from fedcohort._internal.registry import OWN_FILES
 
 T = TypeVar("T")
 

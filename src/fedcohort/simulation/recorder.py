@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.learning import Task
 from fedcohort.server.membership import diagnostics
 from fedcohort.server.records import Record, joined

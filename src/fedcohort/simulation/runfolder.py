@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core import store, told
-from fedcohort.core.errors import BadCheckpoint, BadInput, InUse
-from fedcohort.core.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
-from fedcohort.core.fingerprint import source_digest
-from fedcohort.core.spec import split
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, BadInput, InUse
+from fedcohort._internal.files import FOR_ALL_TO_READ, exclusive, file_name, replacing
+from fedcohort._internal.fingerprint import source_digest
+from fedcohort._internal.parameters import split
+from fedcohort.selection import _queries
 
 SETTINGS = "settings.json"
 STATES = "states"
@@ -115,7 +116,7 @@ def read_settings(place: Path) -> dict[str, Any]:
     path = place / SETTINGS
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        told.check({"schemes": None, **found}, told.FOLDER)
+        _queries.check({"schemes": None, **found}, _queries.FOLDER)
         store.refuse_former(place, "run folder", found.get("options", {}))
         return {"seeds": [], PARTITIONS: [base_of(found)], **found}  # not in all older versions
     except BadCheckpoint:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats
 from fedcohort.learning import Task
 from fedcohort.learning._local import LocalWork
+from fedcohort.selection._scheme import Scheme
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import federation_of
 from fedcohort.theory.skew import Skew, objective_gap, selection_skew

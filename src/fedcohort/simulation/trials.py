@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import Diverged
-from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import Diverged
+from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
+from fedcohort._internal.types import Floats
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.parameters import Maybe, Whole, is_whole
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.parameters import Maybe, Whole, is_whole
 from fedcohort.learning import Task
 from fedcohort.learning.wrong_use import check_task, says_how
 from fedcohort.simulation.arms import Arm, Which, labelled

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedcohort.core.errors import BadCheckpoint, Diverged, FedcohortWarning, UnequalWork
-from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import BadCheckpoint, Diverged, FedcohortWarning, UnequalWork
+from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
+from fedcohort._internal.random import stream
 from fedcohort.learning import LearningTask, Task
 from fedcohort.learning._local import LocalWork
 from fedcohort.simulation.arms import Arm

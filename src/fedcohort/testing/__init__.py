@@ -28,17 +28,15 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
-from fedcohort.core.conversation import Answer
-from fedcohort.core.errors import (
+from fedcohort._internal.errors import (
     BadParameter,
     CheckFailed,
     FedcohortError,
     FedcohortWarning,
     TooImprecise,
+    own_line,
 )
-from fedcohort.core.federation import Federation
-from fedcohort.core.own_line import own_line
-from fedcohort.core.parameters import (
+from fedcohort._internal.parameters import (
     Constraint,
     Flag,
     Labels,
@@ -48,10 +46,12 @@ from fedcohort.core.parameters import (
     Whole,
     constraints,
 )
-from fedcohort.core.registry import not_a_dataclass
-from fedcohort.core.scheme import Claim, Scheme
+from fedcohort._internal.registry import not_a_dataclass
 from fedcohort.schemes import find
 from fedcohort.schemes import scheme as scheme_by_word
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Answer
+from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.testing import _claims, _conduct, _signals
 from fedcohort.testing._claims import NotApplicable
 

@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Answer
-from fedcohort.core.design import Design
-from fedcohort.core.errors import CheckFailed
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Claim, Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
-from fedcohort.harness.trial import Outcomes, Trial, all_paths, enumerated
+from fedcohort._internal.errors import CheckFailed
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Answer
+from fedcohort.selection._scheme import Claim, Scheme
+from fedcohort.selection._scripted import Outcomes, Trial, all_paths, enumerated
 from fedcohort.theory.moments import ExactMoments, enumerated_moments
 
 Check = Callable[[Scheme[Any], Federation, Answer | None], None]

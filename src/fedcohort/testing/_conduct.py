@@ -24,22 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core import store
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Answer, Ask
-from fedcohort.core.errors import (
-    BadParameter,
-    CheckFailed,
-    TooImprecise,
-    UnknownName,
-)
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Labels, Maybe, constraints
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Ints
-from fedcohort.harness.trial import SETTLED, Trial
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadParameter, CheckFailed, TooImprecise, UnknownName
+from fedcohort._internal.parameters import Labels, Maybe, constraints
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Ints
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Answer, Ask
+from fedcohort.selection._scheme import Scheme
+from fedcohort.selection._scripted import SETTLED, Trial
 from fedcohort.selector import Selector
 from fedcohort.testing._claims import NotApplicable, same_law
 

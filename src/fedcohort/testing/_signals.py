@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.conversation import Answer, Ask, converse
-from fedcohort.core.errors import CannotAsk, CheckFailed, FedcohortError, UndeclaredSignal
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array
-from fedcohort.harness.scripted import ScriptedClient
-from fedcohort.harness.trial import SETTLED, Trial
+from fedcohort._internal.errors import CannotAsk, CheckFailed, FedcohortError, UndeclaredSignal
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Answer, Ask, converse
+from fedcohort.selection._scheme import RoundContext, Scheme
+from fedcohort.selection._scripted import SETTLED, ScriptedClient, Trial
 from fedcohort.selector import Selector
 from fedcohort.testing._claims import NotApplicable
 from fedcohort.testing._conduct import check_cohort

@@ -15,17 +15,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.client import Signal
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import UPDATE, Ask
-from fedcohort.core.errors import FedcohortWarning
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Bools, Floats, Ints
-from fedcohort.harness import ScriptedClient
+from fedcohort._internal.errors import FedcohortWarning
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import UPDATE, Ask, Signal
+from fedcohort.selection._scheme import Scheme
+from fedcohort.selection._scripted import ScriptedClient
 from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server._guards import LOSS_BIT, Hardened, guards
 from fedcohort.server.aggregators import Plain, weighted_sum

@@ -1,6 +1,6 @@
 """What can be computed about a scheme without training."""
 
-from fedcohort.core.paths import every_path
+from fedcohort.maths._enumeration import every_path
 from fedcohort.theory.advice import Advice, advise
 from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (

@@ -8,13 +8,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fedcohort.core import notebook
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.plain_values import for_json
-from fedcohort.core.spec import split
+from fedcohort._internal import html
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import is_real, is_whole, split
+from fedcohort._internal.types import for_json
 from fedcohort.schemes import SCHEMES, find
+from fedcohort.selection._federation import Federation
 from fedcohort.theory.judge import KNOWN, Judge, SchemeFacts, by_pilot
 from fedcohort.theory.pilot import Known
 from fedcohort.theory.plain_words import in_three_sentences
@@ -69,9 +68,9 @@ class Advice:
 
     def __repr__(self) -> str:
         use = f"use {self.recommended}" if self.recommended else "no scheme can be recommended"
-        clients = f"{self.n} {notebook.plural(self.n, 'client')}"
-        rounds = f"{self.rounds} {notebook.plural(self.rounds, 'round')}"
-        schemes = f"{len(self.rows)} {notebook.plural(len(self.rows), 'scheme')}"
+        clients = f"{self.n} {html.plural(self.n, 'client')}"
+        rounds = f"{self.rounds} {html.plural(self.rounds, 'round')}"
+        schemes = f"{len(self.rows)} {html.plural(len(self.rows), 'scheme')}"
         return (
             f"<Advice for {clients}, m={self.m}, {rounds}: {use}; "
             f"{len(self.compared)} of {schemes} compared>"
@@ -90,11 +89,11 @@ class Advice:
         }
         head, *_ = str(self).splitlines()
         others = len(self.rows) - len(self.compared)
-        more = f" {others} more {notebook.plural(others, 'scheme')}: .row(name) says why."
+        more = f" {others} more {html.plural(others, 'scheme')}: .row(name) says why."
         legend = f"Score: {self.criterion}; the smaller the better.{more if others else ''}"
         rows = zip(*columns.values(), strict=True)
         note = " ".join([*self.reasons, legend])
-        return notebook.table(head, list(columns), rows, note, self.plain)
+        return html.table(head, list(columns), rows, note, self.plain)
 
     @property
     def _private_column(self) -> dict[str, list[float]]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.federation import Federation
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.types import Floats
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection._federation import Federation
 from fedcohort.theory.advice import checked_settings
 from fedcohort.theory.constants import Constants, constants
 from fedcohort.theory.judge import Judge, by_pilot

@@ -8,9 +8,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Real, Whole, within_ranges
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Real, Whole, within_ranges
+from fedcohort.selection._design import Design
 from fedcohort.theory.moments import Moments, moments
 from fedcohort.theory.ranges import COUNT
 

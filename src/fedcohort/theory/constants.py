@@ -25,10 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, TooLarge
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, TooLarge
+from fedcohort._internal.types import Floats, as_floats
+from fedcohort.selection._design import Design
 from fedcohort.theory.comparison import DOMINANCE_LIMIT
 from fedcohort.theory.convergence import MEAN_TOLERANCE
 from fedcohort.theory.decomposition import covariance_ratio

@@ -9,11 +9,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.design import CovarianceBound, Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Checked, OneOf, Real, within_ranges
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Checked, OneOf, Real, within_ranges
+from fedcohort._internal.types import Floats, as_floats
+from fedcohort.selection._design import CovarianceBound, Design
 from fedcohort.theory.ranges import COUNT, LARGEST, LISTED, NOT_NEGATIVE, POSITIVE
 
 MEAN_TOLERANCE = 1e-9

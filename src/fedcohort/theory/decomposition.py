@@ -9,11 +9,11 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter, shown
-from fedcohort.core.parameters import within_ranges
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, BadParameter, shown
+from fedcohort._internal.parameters import within_ranges
+from fedcohort._internal.types import Floats
 from fedcohort.designs import Rows
+from fedcohort.selection._design import Design
 from fedcohort.theory.ranges import LISTED, NOT_NEGATIVE, POSITIVE, finite, rows_of
 
 LARGEST_POWER = 150

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
+from fedcohort.selection._design import Design
 from fedcohort.theory.ranges import rows_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.types import Floats
+from fedcohort.selection._design import Design
 from fedcohort.theory.convergence import Training
 from fedcohort.theory.decomposition import require_near
 from fedcohort.theory.ranges import LISTED, finite

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.schemes import SCHEMES, schemes
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._scheme import Scheme
 from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.price import law, noise_for, price

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.design import Design, Distinct
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.types import Array, Floats
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._design import Design, Distinct
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.parameters import Whole, within_ranges
-from fedcohort.core.types import Bools, Floats, Ints
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.parameters import Whole, within_ranges
+from fedcohort._internal.types import Bools, Floats, Ints
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
 from fedcohort.maths._draws import coins, pick
+from fedcohort.selection._design import Design
 from fedcohort.theory.ranges import COUNT
 
 WEIGHT_LIMIT = 200_000_000

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.client import Client
-from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import UPDATE, Ask, converse
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.paths import without_chance
-from fedcohort.core.scheme import RoundContext, Scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats
+from fedcohort.maths._enumeration import without_chance
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import UPDATE, Ask, Client, converse
+from fedcohort.selection._scheme import RoundContext, Scheme
 
 
 class NotKnownError(Exception):

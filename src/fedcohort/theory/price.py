@@ -14,16 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import converse
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import is_real, is_whole
-from fedcohort.core.participation import Participation
-from fedcohort.core.plain_values import for_json
-from fedcohort.core.scheme import Claim, RoundContext, Scheme, as_scheme
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import is_real, is_whole
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats, for_json
 from fedcohort.privacy._accounting import (
     ACCOUNTANTS,
     ADD_REMOVE,
@@ -35,6 +29,11 @@ from fedcohort.privacy._accounting import (
     Rounds,
     epsilon,
 )
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._design import Participation
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import converse
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, as_scheme
 
 CURVE = 11
 """Clients along the curve, from the cheapest to the dearest."""

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.conversation import Ask, Signal
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Array
-from fedcohort.harness import ScriptedClient, Trial, scripted
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.types import Array
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Ask, Signal
+from fedcohort.selection._scheme import Scheme
+from fedcohort.selection._scripted import ScriptedClient, Trial, scripted
 
 STAGE_LIMIT = 2_000
 """A rehearsal has at most this many clients."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Real, Whole
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Real, Whole
+from fedcohort._internal.types import Floats, as_floats
+from fedcohort.selection._design import Design
 
 SMALLEST, LARGEST = 1e-30, 1e30
 POSITIVE = Real(SMALLEST, LARGEST)

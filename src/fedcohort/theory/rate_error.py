@@ -13,10 +13,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.errors import BadInput, TooLarge
-from fedcohort.core.parameters import Maybe, Real, Whole, within_ranges
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, TooLarge
+from fedcohort._internal.parameters import Maybe, Real, Whole, within_ranges
+from fedcohort._internal.types import Floats, as_floats
 from fedcohort.theory.ranges import COUNT, POSITIVE, SMALLEST
 
 SUPPORT_LIMIT = 4_000_000

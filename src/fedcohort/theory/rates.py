@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Annotated, NamedTuple
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import within_ranges
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import within_ranges
 from fedcohort.designs import Rows
+from fedcohort.selection._design import Design
 from fedcohort.theory.convergence import ConvergenceBound, Training, convergence_bound
 from fedcohort.theory.ranges import COUNT
 

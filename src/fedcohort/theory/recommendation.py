@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import is_whole
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import is_whole
 from fedcohort.theory.comparison import closed_forms, uniform_or_md
 
 if TYPE_CHECKING:

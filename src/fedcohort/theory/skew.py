@@ -42,14 +42,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.conversation import Answer
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Checked, Whole, within_ranges
-from fedcohort.core.scheme import Scheme
-from fedcohort.core.types import Array, Floats
-from fedcohort.harness.trial import Trial
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Checked, Whole, within_ranges
+from fedcohort._internal.types import Array, Floats, as_floats
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Answer
+from fedcohort.selection._scheme import Scheme
+from fedcohort.selection._scripted import Trial
 from fedcohort.theory.ranges import COUNT, LARGEST_NUMBER, NOT_NEGATIVE, POSITIVE, finite
 
 DRAWS, MOST_DRAWS = 1_000, 1_000_000

@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.errors import BadInput, BadParameter, shown
-from fedcohort.core.parameters import is_whole
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput, BadParameter, shown
+from fedcohort._internal.parameters import is_whole
+from fedcohort._internal.types import Array, Ints
 from fedcohort.maths._groups import neyman_allocation, proportional_allocation
 from fedcohort.theory.ranges import LARGEST, LARGEST_NUMBER
 

@@ -13,11 +13,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_floats
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import within_ranges
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import within_ranges
+from fedcohort._internal.types import Floats, as_floats
+from fedcohort.selection._design import Design
 from fedcohort.theory.constants import constants
 from fedcohort.theory.ranges import COUNT, NOT_NEGATIVE
 from fedcohort.theory.skew import Smoothness

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.data.partition import Partition, largest_remainder, members
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort.data import Partition
+from fedcohort.data.partition import largest_remainder, members
 
 
 def test_sizes_and_histograms_count_what_is_held():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from fedcohort.core.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.data.partition import (
     PAPER1_SIZES,
     _by_shares,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort.data.partition import PARTITIONS, by_name, make, options
 
 Y = np.repeat(np.arange(4), 25)

@@ -8,7 +8,7 @@ made of comes from here, too: ``from fedcohort_papers.recipes import Recipe, Cel
 
 from __future__ import annotations
 
-from fedcohort.core.registry import Kind
+from fedcohort._internal.registry import Kind
 from fedcohort_papers import reproduction
 from fedcohort_papers.reproduction import *  # noqa: F403
 from fedcohort_papers.reproduction import Recipe

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling
 from fedcohort.report.draw.paper import COLUMN, DASHES, LOOK
 from fedcohort.report.draw.styles import LIGHT, style

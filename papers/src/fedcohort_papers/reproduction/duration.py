@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadCheckpoint, Diverged
+from fedcohort._internal.errors import BadCheckpoint, Diverged
 from fedcohort.learning import Task
-from fedcohort.simulation.arms import Arm, labelled
-from fedcohort.simulation.centralised import Centralised, upper_lines
+from fedcohort.simulation import Arm, Centralised
+from fedcohort.simulation.arms import labelled
+from fedcohort.simulation.centralised import upper_lines
 from fedcohort.simulation.comparison import built_options
 from fedcohort.simulation.problem import Loaded, reading_once
 from fedcohort.simulation.processes import Processes

@@ -15,7 +15,7 @@ from itertools import combinations
 from math import isfinite
 from typing import Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort_papers.reproduction.estimate import (
     ALIKE,
     FEWEST,

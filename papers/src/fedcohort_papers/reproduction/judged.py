@@ -11,7 +11,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report.show.latex import escaped
 from fedcohort_papers.reproduction.drawing import Curves, write_figure
 from fedcohort_papers.reproduction.estimate import FEWEST

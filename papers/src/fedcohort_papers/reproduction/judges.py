@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort_papers.reproduction.estimate import FEWEST, Estimate, number, ratio_interval
 from fedcohort_papers.reproduction.findings import (
     NOT,

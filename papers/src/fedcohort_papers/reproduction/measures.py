@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.spec import split, value
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.parameters import split, value
+from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling
 from fedcohort.trace import Trace
 
@@ -210,7 +210,7 @@ def measure(which: Measure) -> Callable[[Trace], float]:
     >>> measure("at")
     Traceback (most recent call last):
     ...
-    fedcohort.core.errors.BadInput: The measure 'at' needs a value for 'round': write at:round=...
+    fedcohort._internal.errors.BadInput: The measure 'at' needs a value for 'round': ...
     """
     if not isinstance(which, str):
         return which

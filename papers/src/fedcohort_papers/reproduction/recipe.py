@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fedcohort.core.errors import BadInput, BadParameter, UnknownName
-from fedcohort.core.fingerprint import source_digest
-from fedcohort.core.parameters import is_whole
-from fedcohort.core.plain_values import fields_not_at_default, plain_settings, settings_digest
-from fedcohort.core.types import Array
-from fedcohort.learning import Task
-from fedcohort.learning._local import LocalWork
+from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
+from fedcohort._internal.fingerprint import source_digest
+from fedcohort._internal.parameters import is_whole
+from fedcohort._internal.types import Array, fields_not_at_default, plain_settings, settings_digest
+from fedcohort.learning import LocalWork, Task
 from fedcohort.simulation.arms import Which
 from fedcohort.simulation.grid import Grid
 from fedcohort.simulation.problem import Problem

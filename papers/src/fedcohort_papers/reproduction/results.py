@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, UnknownName
-from fedcohort.core.types import Array, Floats
-from fedcohort.simulation.comparison import Comparison
+from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort._internal.types import Array, Floats
+from fedcohort.simulation import Comparison
 from fedcohort.trace import Trace
 from fedcohort_papers.reproduction.measures import Measure, measure, never
 from fedcohort_papers.reproduction.recipe import Computed, Recipe, Scale

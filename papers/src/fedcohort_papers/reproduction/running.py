@@ -19,10 +19,10 @@ from typing import Any
 import joblib
 import numpy as np
 
-from fedcohort.core import store
-from fedcohort.core.errors import BadCheckpoint, BadParameter, Diverged, UnequalWork
-from fedcohort.core.files import file_name
-from fedcohort.simulation.comparison import Comparison, compare
+from fedcohort._internal import store
+from fedcohort._internal.errors import BadCheckpoint, BadParameter, Diverged, UnequalWork
+from fedcohort._internal.files import file_name
+from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.problem import Problem, reading_once
 from fedcohort.simulation.runfolder import run_file
 from fedcohort.simulation.workers import Unit

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.errors import UnknownName
-from fedcohort.simulation.arms import Arm, labelled
-from fedcohort.simulation.centralised import CENTRALISED, Centralised
+from fedcohort._internal.errors import UnknownName
+from fedcohort.simulation import Arm, Centralised
+from fedcohort.simulation.arms import labelled
+from fedcohort.simulation.centralised import CENTRALISED
 from fedcohort.simulation.comparison import built_options
 from fedcohort.simulation.grid import Configuration, configured, named
 from fedcohort.simulation.tuning import WHOLE, Search, search

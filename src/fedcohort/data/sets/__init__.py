@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fedcohort.core.errors import BadInput, TooLarge, shown
-from fedcohort.core.memory import free_bytes
-from fedcohort.core.registry import Kind, Prepared
+from fedcohort._internal.environment import free_bytes
+from fedcohort._internal.errors import BadInput, TooLarge, shown
+from fedcohort._internal.registry import Kind, Prepared
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.places import Found, Request
 

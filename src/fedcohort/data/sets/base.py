@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.core.errors import DataNotFound
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import DataNotFound
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.download import download as fetch
 from fedcohort.data.images import Four, ImageSet, find

@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.files import read_bytes, read_npz
 from fedcohort.data.parquet import image, read_columns

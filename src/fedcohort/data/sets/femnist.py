@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import Like, read_arrays
 from fedcohort.data.leaf import Users, leaf_sources

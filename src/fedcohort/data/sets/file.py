@@ -12,10 +12,10 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, DataNotFound, FedcohortWarning
-from fedcohort.core.memory import check_fits
-from fedcohort.core.parameters import Maybe, Real
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.environment import check_fits
+from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning
+from fedcohort._internal.parameters import Maybe, Real
+from fedcohort._internal.types import Array, Ints
 from fedcohort.data.dataset import Dataset, coded, coded_groups
 from fedcohort.data.files import Like, array_names, read_arrays
 from fedcohort.data.places import Found, Request

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.files import Like, read_arrays, read_bytes
 from fedcohort.data.places import Request, Source, first

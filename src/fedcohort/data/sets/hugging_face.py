@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, DataNotFound
-from fedcohort.core.parameters import Maybe, Real
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadInput, DataNotFound
+from fedcohort._internal.parameters import Maybe, Real
+from fedcohort._internal.types import Array, Ints
 from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.parquet import image, read_columns
 from fedcohort.data.places import Found, Request, search_folders

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Maybe, Whole
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Maybe, Whole
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.files import read_bytes
 from fedcohort.data.places import Request, Source, first, packed_or_not

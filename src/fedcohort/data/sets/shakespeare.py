@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.parameters import Whole
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import Whole
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.leaf import Users, leaf_sources
 from fedcohort.data.places import Request, Source, first, packed_or_not

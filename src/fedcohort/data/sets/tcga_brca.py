@@ -9,9 +9,9 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput, BadParameter
-from fedcohort.core.parameters import Whole
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Whole
+from fedcohort._internal.types import Array
 from fedcohort.data.dataset import Dataset, coded_groups
 from fedcohort.data.files import Like, read_arrays
 from fedcohort.data.places import Request, Source, first

@@ -5,7 +5,7 @@ A file defines a `fedcohort.learning.Model` with a ``name``; its keyword-only fi
 
 from typing import Any
 
-from fedcohort.core.registry import Kind
+from fedcohort._internal.registry import Kind
 from fedcohort.learning.model import Model
 
 _GIVEN = ("importance", "test_clients", "unit")

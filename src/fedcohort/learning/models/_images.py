@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 
 from torch import Tensor
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.types import Array
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array
 from fedcohort.learning.data import ClientData
 from fedcohort.learning.network import Network
 

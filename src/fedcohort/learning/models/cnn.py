@@ -7,7 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from fedcohort.core.parameters import Real
+from fedcohort._internal.parameters import Real
 from fedcohort.learning.models._images import Images
 
 _UNPADDED = 18  # pixels: what three convolutions and two poolings leave something of

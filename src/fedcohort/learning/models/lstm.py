@@ -7,7 +7,7 @@ from typing import Annotated
 
 from torch import Tensor, nn
 
-from fedcohort.core.parameters import Whole
+from fedcohort._internal.parameters import Whole
 from fedcohort.learning.models._tokens import Tokens
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning.checks import is_integer
 from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense

@@ -8,7 +8,7 @@ from typing import Annotated
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedcohort.core.parameters import Whole
+from fedcohort._internal.parameters import Whole
 from fedcohort.learning.models._images import Images
 
 _GROUPS = 8

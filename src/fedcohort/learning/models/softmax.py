@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning.data import ClientData, Dataset, Partition, unpack
 from fedcohort.learning.dense import Dense
 from fedcohort.learning.learning_task import LearningTask

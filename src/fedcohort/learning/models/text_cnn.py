@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedcohort.core.parameters import Real, Whole
+from fedcohort._internal.parameters import Real, Whole
 from fedcohort.learning.models._tokens import Tokens
 
 _WIDTHS = (3, 4, 5)

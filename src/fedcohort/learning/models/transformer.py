@@ -8,8 +8,8 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Real, Whole
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import Real, Whole
 from fedcohort.learning.models._tokens import Tokens
 
 

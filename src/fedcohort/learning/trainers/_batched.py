@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import batches
 from fedcohort.learning.checks import is_integer

@@ -27,7 +27,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.trainers._samples import Samples
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import batches, participants
 from fedcohort.learning.data import ClientData, Rows

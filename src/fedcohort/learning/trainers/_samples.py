@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning.checks import check_features
 from fedcohort.learning.data import ClientData
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from fedcohort.core.types import Array, Ints
+from fedcohort._internal.types import Array, Ints
 from fedcohort.learning._local import LocalWork
 from fedcohort.learning.batches import batches
 from fedcohort.learning.data import ClientData

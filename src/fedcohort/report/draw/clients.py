@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.types import Array, Floats
 from fedcohort.report.draw.drawing import ONE_OF, Drawing, PlotTrace, Switch, line, meta, name_of
 from fedcohort.report.facts import clients
 from fedcohort.report.facts.combine import parts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
 from fedcohort.report.draw.clients import scheme_switch
 from fedcohort.report.draw.drawing import Drawing, PlotTrace, meta
 from fedcohort.report.draw.styles import LIGHT, MARKERS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.files import file_name
+from fedcohort._internal.files import file_name
 from fedcohort.maths._statistics import window
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import (

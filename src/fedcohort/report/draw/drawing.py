@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.core import notebook
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal import html
+from fedcohort._internal.types import Array, Floats
 from fedcohort.report.draw.styles import GUIDE, LIGHT, is_oracle, style
 from fedcohort.report.facts.downsample import envelope, keep_extremes
 
@@ -99,7 +99,7 @@ class Drawing:
             figure = Figure(figsize=(WIDTH, GOLDEN * WIDTH), layout="constrained")
             paint(figure, self)
             figure.savefig(png, format="png", dpi=130)
-        return notebook.image(self.title, png.getvalue(), self.caption)
+        return html.image(self.title, png.getvalue(), self.caption)
 
     @property
     def views(self) -> tuple[View, ...]:

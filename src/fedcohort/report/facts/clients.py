@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.data.heterogeneity import gini, rms_hellinger
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.downsample import bucket_edges

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.types import Array, Floats
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 from fedcohort.report.facts.conditions import PARTITION_SEED, comparable, differences
 from fedcohort.report.facts.pool import (
     Folders,

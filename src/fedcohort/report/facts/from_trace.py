@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.core.design import Design
-from fedcohort.core.errors import FedcohortError
-from fedcohort.core.federation import Federation
-from fedcohort.core.scheme import Scheme
+from fedcohort._internal.errors import FedcohortError
 from fedcohort.schemes import installed
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._scheme import Scheme
 from fedcohort.selector import Selector
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import UnknownName
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import UnknownName
+from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling, window
 from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.trace import curve_names

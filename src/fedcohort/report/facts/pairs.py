@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import UnknownName
+from fedcohort._internal.errors import UnknownName
 from fedcohort.report.facts.combine import ALL_PAIRS, in_common, parts
 from fedcohort.report.facts.measures import Measure, final, measured, stacked
 from fedcohort.report.facts.significance import Paired, holm, paired

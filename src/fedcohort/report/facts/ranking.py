@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.types import Floats
 from fedcohort.report.facts.combine import in_common, parts
 from fedcohort.report.facts.measures import (
     ACCURACY,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.report.facts.combine import in_common, parts
 from fedcohort.report.facts.measures import Columns, Measure, by_scheme, drawn, stacked
 from fedcohort.report.facts.spent import spent_bytes, spent_seconds, spent_time

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.notebook import plural
-from fedcohort.core.types import Bools, Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.html import plural
+from fedcohort._internal.types import Bools, Floats
 from fedcohort.simulation.plan import LEVEL, smallest_p
 
 EXACT_SEEDS = 16

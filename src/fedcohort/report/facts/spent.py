@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.ledger import TRAINING
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.from_trace import scheme_of

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.design import Design
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.report.facts.clients import names
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.from_trace import law_of
 from fedcohort.report.facts.measures import Columns, by_scheme, choosing
+from fedcohort.selection._design import Design
 from fedcohort.theory.moments import Moments, moments
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-from fedcohort.core.errors import FedcohortError, FedcohortWarning
-from fedcohort.core.registry import Kind
+from fedcohort._internal.errors import FedcohortError, FedcohortWarning
+from fedcohort._internal.registry import Kind
 from fedcohort.report.panels.base import Content, Paint, Panel, Shown, drawings
 
 __all__ = ["PANELS", "Content", "Paint", "Panel", "Shown", "drawings", "of_each"]

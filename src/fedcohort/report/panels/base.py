@@ -9,7 +9,7 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from fedcohort.core.parameters import Checked
+from fedcohort._internal.parameters import Checked
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.report.draw.styles import ORACLE

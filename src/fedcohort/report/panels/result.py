@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.durations import NOTHING
+from fedcohort._internal.html import NOTHING
 from fedcohort.report import facts
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.panels.base import Content, Panel, Shown

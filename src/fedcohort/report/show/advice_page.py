@@ -11,15 +11,15 @@ from string import Template
 
 import numpy as np
 
-from fedcohort.core.discovery import summary
-from fedcohort.core.durations import NOTHING
-from fedcohort.core.federation import Federation
-from fedcohort.core.files import FOR_ALL_TO_READ, replacing
-from fedcohort.core.spec import split
+from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
+from fedcohort._internal.html import NOTHING
+from fedcohort._internal.parameters import split
+from fedcohort._internal.registry import summary
 from fedcohort.report.show.format import byte_count, counted
 from fedcohort.report.show.markup import Card, card
 from fedcohort.report.show.page import css, policy, template
 from fedcohort.schemes import find
+from fedcohort.selection._federation import Federation
 from fedcohort.theory.advice import Advice
 from fedcohort.theory.judge import SchemeFacts
 from fedcohort.theory.plain_words import PLAIN, about_m, does, learnt

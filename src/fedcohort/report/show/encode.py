@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
 
 _SMALLER = ("u1", "i1", "u2", "i2", "u4", "i4")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core.durations import NOTHING
-from fedcohort.core.notebook import plural
+from fedcohort._internal.html import NOTHING, plural
 
 if TYPE_CHECKING:
     from fedcohort.report.facts.measures import Measure

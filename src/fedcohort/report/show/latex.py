@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from fedcohort.report.draw.styles import ORACLE
-from fedcohort.report.facts import summary
 from fedcohort.report.facts.combine import marked, parts
+from fedcohort.report.facts.ranking import summary
 from fedcohort.report.show.terminal import summary_columns
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.report.draw.drawing import Drawing, Switch
 from fedcohort.report.draw.styles import style
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.core.files import FOR_ALL_TO_READ, replacing
+from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.report.draw.styles import DARK, LIGHT
 from fedcohort.report.facts.combine import parts
 from fedcohort.report.facts.conditions import is_carried
-from fedcohort.report.panels import Content, Panel, Shown, drawings, of_each
+from fedcohort.report.panels import of_each
+from fedcohort.report.panels.base import Content, Panel, Shown, drawings
 from fedcohort.report.show import prose
 from fedcohort.report.show.encode import to_json
 from fedcohort.report.show.format import counted

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from fedcohort.core.errors import UnknownName
+from fedcohort._internal.errors import UnknownName
 from fedcohort.report.draw.paper import COLUMN, FORMATS, GOLDEN, LOOK, UNDATED
-from fedcohort.report.panels import Shown, of_each
+from fedcohort.report.panels import of_each
+from fedcohort.report.panels.base import Shown
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

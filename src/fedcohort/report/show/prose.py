@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.durations import duration
-from fedcohort.report.facts import answers, clocked, summary, target_of
+from fedcohort._internal.html import duration
 from fedcohort.report.facts.clients import heterogeneity
 from fedcohort.report.facts.combine import ALL_PAIRS, DIFFER, across
 from fedcohort.report.facts.conditions import COPIES, is_carried
 from fedcohort.report.facts.measures import Measure, measured
 from fedcohort.report.facts.pool import listed
+from fedcohort.report.facts.ranking import summary, target_of
+from fedcohort.report.facts.rounds import answers
 from fedcohort.report.facts.significance import attainable_level
+from fedcohort.report.facts.spent import clocked
 from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
 from fedcohort.report.show.markup import Card
 from fedcohort.simulation.comparison import SHORTER, STATE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedcohort.core.durations import duration
+from fedcohort._internal.html import duration
 from fedcohort.report import facts
 from fedcohort.report.draw.styles import swatch
 from fedcohort.report.facts.combine import ALL_PAIRS, in_common

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fedcohort.report.panels import Shown, of_each
+from fedcohort.report.panels import of_each
+from fedcohort.report.panels.base import Shown
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -8,12 +8,13 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from fedcohort.core.durations import duration
+from fedcohort._internal.html import duration
 from fedcohort.report.draw.styles import ORACLE
-from fedcohort.report.facts import clocked, summary, target_of
 from fedcohort.report.facts.combine import marked, parts
 from fedcohort.report.facts.conditions import is_carried
 from fedcohort.report.facts.measures import MEASURED_HERE, Measure, measured
+from fedcohort.report.facts.ranking import summary, target_of
+from fedcohort.report.facts.spent import clocked
 from fedcohort.report.show.format import (
     amount,
     byte_count,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.core.errors import MissingExtra
-from fedcohort.report.facts import in_words, spent_bytes
+from fedcohort._internal.errors import MissingExtra
 from fedcohort.report.facts.measures import MEASURES
+from fedcohort.report.facts.setup import in_words
+from fedcohort.report.facts.spent import spent_bytes
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

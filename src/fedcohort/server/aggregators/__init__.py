@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedcohort.core.registry import Kind
+from fedcohort._internal.registry import Kind
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 from fedcohort.server.aggregators.gaussian import Gaussian, Released
 from fedcohort.server.aggregators.krum import Krum

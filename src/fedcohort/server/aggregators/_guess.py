@@ -16,13 +16,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcohort.core.client import LABEL_HISTOGRAM, Client, Signal
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.latest import LatestRows, fits
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 from fedcohort.maths._distances import sketch
+from fedcohort.selection._client_rows import LatestRows, fits
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import LABEL_HISTOGRAM, Client, Signal
 
 NUMBERS = 64
 """What is kept of an update in a sketch."""

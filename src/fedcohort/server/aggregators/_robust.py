@@ -16,11 +16,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import Claim
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._scheme import Claim
 from fedcohort.server.aggregators.base import Aggregator
 
 YIN = Citation(

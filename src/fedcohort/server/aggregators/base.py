@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Conversation, Signal
-from fedcohort.core.federation import Federation
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.parameters import Checked
-from fedcohort.core.scheme import Claim
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.parameters import Checked
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._client_rows import LatestRows
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Conversation, Signal
+from fedcohort.selection._scheme import Claim
 
 
 class Aggregator(Checked, ABC):

@@ -10,15 +10,15 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort, missing_from
-from fedcohort.core.errors import BudgetSpent, NoEntropy
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.parameters import Maybe, Real, Whole
-from fedcohort.core.scheme import Claim
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BudgetSpent, NoEntropy
+from fedcohort._internal.parameters import Maybe, Real, Whole
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.maths._inclusion import lengths, shortening
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._client_rows import LatestRows
+from fedcohort.selection._cohort import Cohort, missing_from
+from fedcohort.selection._scheme import Claim
 from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 

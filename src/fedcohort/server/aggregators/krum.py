@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.parameters import Maybe, Whole
-from fedcohort.core.types import Floats
+from fedcohort._internal.parameters import Maybe, Whole
+from fedcohort._internal.types import Floats
+from fedcohort.selection._citation import Citation
 from fedcohort.server.aggregators._robust import Robust
 
 
@@ -30,7 +30,7 @@ class Krum(Robust):
     keep
         How many answers are kept: 1 is Krum as first published; None keeps k - f.
 
-    >>> from fedcohort.core.cohort import Cohort
+    >>> from fedcohort.selection._cohort import Cohort
     >>> updates, cohort = np.array([[0.9], [1.0], [1.1], [1.2], [1e9]]), Cohort.equal(range(5))
     >>> Krum(f=1).direction(None, cohort, cohort.clients, updates)[0].round(3)
     array([1.05])

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
+from fedcohort.selection._citation import Citation
 from fedcohort.server.aggregators._robust import ROUNDING, YIN, Robust, by_value
 
 
@@ -19,7 +19,7 @@ class Median(Robust):
     Less than half of the weight cannot move it beyond what the others say. Yin, Chen, Ramchandran,
     Bartlett, "Byzantine-Robust Distributed Learning" (ICML 2018), Definition 1, with weights.
 
-    >>> from fedcohort.core.cohort import Cohort
+    >>> from fedcohort.selection._cohort import Cohort
     >>> updates = np.array([[1.0], [2.0], [1e9]])
     >>> cohort = Cohort.equal([0, 1, 2])
     >>> Median().direction(None, cohort, cohort.clients, updates)[0]

@@ -7,16 +7,15 @@ from typing import Annotated, ClassVar, TypeGuard
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.conversation import Ask, Conversation, Signal
-from fedcohort.core.depending import depending
-from fedcohort.core.errors import BadInput
-from fedcohort.core.federation import Federation
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.parameters import OneOf, Real
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.parameters import OneOf, Real, depending
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._client_rows import LatestRows
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import Ask, Conversation, Signal
 from fedcohort.server.aggregators._guess import SIGNALS, Guess
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.types import Array, Floats, Ints
+from fedcohort.selection._cohort import Cohort
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import Real
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import Real
+from fedcohort._internal.types import Floats
+from fedcohort.selection._citation import Citation
 from fedcohort.server.aggregators._robust import ROUNDING, YIN, Robust, by_value
 
 
@@ -26,7 +26,7 @@ class TrimmedMean(Robust):
     share
         Of the weight, cut off at either end; below 1/2. It should be above the share of attackers.
 
-    >>> from fedcohort.core.cohort import Cohort
+    >>> from fedcohort.selection._cohort import Cohort
     >>> updates, cohort = np.array([[0.0], [1.0], [2.0], [1e9]]), Cohort.equal(range(4))
     >>> TrimmedMean(share=0.25).direction(None, cohort, cohort.clients, updates)[0]
     array([1.5])

@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.conversation import UPDATE, Ask
-from fedcohort.core.design import Design
-from fedcohort.core.errors import BadInput
-from fedcohort.core.scheme import RoundContext
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.learning import Task
+from fedcohort.selection import UPDATE, Ask, Design, RoundContext
 from fedcohort.server import Aggregator, aggregator
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.server.state import Setup
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation._availability import Always
+from fedcohort.simulation import Always, LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import Simulation

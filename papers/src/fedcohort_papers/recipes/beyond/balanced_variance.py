@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.designs import Rows
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.engine import federation_of

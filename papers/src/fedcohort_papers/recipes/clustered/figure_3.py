@@ -8,12 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from fedcohort.core.cohort import Replies
-from fedcohort.core.federation import Federation
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.data.partition import PAPER1_SIZES
 from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
+from fedcohort.selection import Federation, Replies
 from fedcohort.selector import Selector
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.recipes.clustered._arms import KINDS, MD, READINGS, SCHEMES, arms

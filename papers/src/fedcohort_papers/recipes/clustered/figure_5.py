@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.data.partition import PAPER1_SIZES, dirichlet_shares
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.reproduction import Claim, Computed, Drawn, Own, Recipe, Results, Scale

@@ -10,14 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from fedcohort.core.streams import stream
+from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
 from fedcohort.selector import Selector
 from fedcohort.server import aggregator
 from fedcohort.server.state import Setup
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation._availability import Always
+from fedcohort.simulation import Always, LocalWork
 from fedcohort.simulation.engine import Simulation, federation_of
 from fedcohort.simulation.problem import Problem
 from fedcohort_papers.recipes.beyond._updates import all_updates

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.shares import Shares
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
 from fedcohort.designs import Rows
+from fedcohort.selection import Shares
 from fedcohort.theory import (
     Training,
     clustered_rate,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.reproduction import (
     Claim,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.data.partition import lognormal_sizes
 from fedcohort.learning import LocalWork
 from fedcohort.privacy import SizeReport, clipping, standard_error

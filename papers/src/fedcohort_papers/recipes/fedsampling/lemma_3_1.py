@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array
 from fedcohort.theory import rate_error
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.reproduction import Claim, Columns, Computed, Exact, Holds, Recipe, Scale

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core import Federation
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats
+from fedcohort.selection import Federation
 from fedcohort.selector import Selector
 from fedcohort_papers.recipes.hcsfed import PAPER
 from fedcohort_papers.reproduction import (

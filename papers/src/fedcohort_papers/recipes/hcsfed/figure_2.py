@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Floats
 from fedcohort.maths._clusters import silhouette
 from fedcohort.maths._compression import Compression, compress
 from fedcohort.simulation import LocalWork

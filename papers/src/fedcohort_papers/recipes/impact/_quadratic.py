@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core.design import Design
-from fedcohort.core.federation import Federation
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.designs import Everyone, Rows, Simple
+from fedcohort.selection import Design, Federation
 from fedcohort.theory import drawn_weights, quadratic
 from fedcohort_papers.reproduction import Scale
 

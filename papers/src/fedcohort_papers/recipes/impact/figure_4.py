@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Floats
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Floats
 from fedcohort.theory import drawn_weights
 from fedcohort_papers.recipes.impact import PAPER
 from fedcohort_papers.recipes.impact._quadratic import CASES, MINIMA_NOTE, MINIMA_READING, Scenario

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.streams import stream
-from fedcohort.core.types import Array
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array
 from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.simulation.bounds import bound_beside_runs
 from fedcohort_papers.recipes.impact import PAPER

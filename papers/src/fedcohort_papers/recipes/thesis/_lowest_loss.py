@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.core import Conversation, Federation
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort.schemes.label_clusters import BestLoss
+from fedcohort.selection import Conversation, Federation
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from fedcohort.core.types import Floats, Ints
+from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._clusters import MOST_MEDOIDS, build, fasterpam, silhouette
 
 Start: TypeAlias = Callable[[Floats, int, np.random.Generator], Ints]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import FedcohortWarning
-from fedcohort.core.types import Array, Floats
+from fedcohort._internal.errors import FedcohortWarning
+from fedcohort._internal.types import Array, Floats
 from fedcohort.maths._distances import hellinger, rms
 from fedcohort.schemes._data_groups import Grouping
 from fedcohort_papers.recipes.thesis import PAPER

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (
     BEST,

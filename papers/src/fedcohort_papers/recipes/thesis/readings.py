@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedcohort.core.types import Floats
+from fedcohort._internal.types import Floats
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis._federations import (
     BEST,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import FedcohortWarning
-from fedcohort.core.streams import stream
+from fedcohort._internal.errors import FedcohortWarning
+from fedcohort._internal.random import stream
 from fedcohort.maths._distances import rms
 from fedcohort.schemes._data_groups import Grouping, distances
 from fedcohort_papers.recipes.thesis import PAPER

@@ -1,4 +1,4 @@
-"""Values as JSON has them, and the digest of settings that are written in them."""
+"""Types of arrays, checked conversions, and plain values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -10,12 +10,50 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedcohort.core.errors import BadInput, shown
-from fedcohort.core.spec import spec
+from fedcohort._internal.errors import BadInput, shown
+from fedcohort._internal.parameters import spec
+
+# Array types, named after what they hold. Shapes stand in comments: ``# (n,)``.
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+"""64-bit integers; of dtype object (Python integers) only where 64 bits would overflow."""
+Bools: TypeAlias = NDArray[np.bool_]
+Array: TypeAlias = NDArray[Any]
+
+
+# Read the arrays that callers pass, or raise an error of one sentence.
+
+
+def as_array(values: Any, must: str) -> Array:
+    """An array; rows of different lengths, say, are refused by the sentence ``must``.
+
+    >>> as_array([[1], [1, 2]], "Updates must be a table")
+    Traceback (most recent call last):
+    fedcohort._internal.errors.BadInput: Updates must be a table; got [[1], [1, 2]].
+    """
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"{must}; got {shown(values)}.") from None
+
+
+def as_floats(values: Any, must: str) -> Floats:
+    """The same, as floats."""
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"{must}; got {shown(values)}.") from None
+
+
+# Values as JSON has them, and the digest of settings that are written in them.
 
 _ABSENT = object()
 
@@ -47,8 +85,7 @@ def plain_settings(value: Any, path: str) -> Any:
     >>> plain_settings(lambda task: ["full"], "mine.arms")
     Traceback (most recent call last):
     ...
-    fedcohort.core.errors.BadInput: The setting 'mine.arms' must be a plain value, or a part or \
-function with a name. Got a lambda; define a function with 'def'.
+    fedcohort._internal.errors.BadInput: The setting 'mine.arms' must be a plain value, or a ...
     """
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufU":
         return plain_settings(value.tolist(), path)

@@ -1,19 +1,21 @@
-"""What objects show in a notebook: small tables, bars and curves.
-
-Every text is escaped here, so that a client's name or a label is never read as markup; what is
-markup already is a `Picture`, and only this file makes one.
-"""
+"""HTML for notebooks, and durations in words."""
 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from fedcohort.core.types import Array
+from fedcohort._internal.types import Array
+
+# What objects show in a notebook: small tables, bars and curves.
+#
+# Every text is escaped here, so that a client's name or a label is never read as markup; what is
+# markup already is a `Picture`, and only this file makes one.
 
 ROWS = 12
 """A table shows at most so many rows; a last one says how many more there are."""
@@ -165,3 +167,27 @@ def _fewer(values: Array) -> Array:
     if len(values) <= BARS:
         return values
     return values[np.linspace(0, len(values) - 1, BARS).round().astype(np.int64)]
+
+
+# Time spans as people read them.
+
+NOTHING = "–"
+
+
+def duration(seconds: float) -> str:
+    """A time span.
+
+    >>> duration(0.012), duration(3.25), duration(75), duration(7260)
+    ('12 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if not math.isfinite(seconds):
+        return NOTHING
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min"

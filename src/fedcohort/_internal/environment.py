@@ -1,13 +1,35 @@
-"""How much memory there is, to refuse what would not fit before it is begun."""
+"""Versions of the software that runs, and the free memory."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import platform
+import sys
 from pathlib import Path
 
-from fedcohort.core.errors import TooLarge
+import numpy as np
+
+from fedcohort._internal.errors import TooLarge
+
+# What ran: the versions that a record of a run keeps.
+
+
+def versions() -> dict[str, str]:
+    """Our version, Python's, numpy's, and torch's where it was used."""
+    from fedcohort import __version__
+
+    torch = sys.modules.get("torch")
+    return {
+        "fedcohort": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        **({} if torch is None else {"torch": str(torch.__version__)}),
+    }
+
+
+# How much memory there is, to refuse what would not fit before it is begun.
 
 
 def free_bytes() -> float:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
+from fedcohort._internal.errors import BadInput
 
 _SCRIPT = "__main__"
 _KNOWN = {*sys.stdlib_module_names, "numpy", "torch", __name__.split(".")[0]} - {_SCRIPT}
@@ -68,7 +68,7 @@ class Digest:
     >>> one.add("lock", object())
     Traceback (most recent call last):
     ...
-    fedcohort.core.errors.BadInput: The attribute 'lock' of mine must hold data, or functions \
+    fedcohort._internal.errors.BadInput: The attribute 'lock' of mine must hold data, or functions \
 whose source can be read, to be told from another. Got object instead; give the class a method \
 fingerprint(), or name the attribute in 'caches' if it decides nothing.
     """

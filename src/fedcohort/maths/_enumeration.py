@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from fedcohort.core.errors import FedcohortError, TooLarge, shown
+from fedcohort._internal.errors import FedcohortError, TooLarge, shown
 
 T = TypeVar("T")
 

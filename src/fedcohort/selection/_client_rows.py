@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcohort.core.errors import BadInput
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal.errors import BadInput
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Bools, Floats, Ints
 
 TILE = 512
 """Rows that are summed at a time."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from fedcohort.core.errors import BadParameter
-from fedcohort.core.parameters import is_whole
+from fedcohort._internal.errors import BadParameter
+from fedcohort._internal.parameters import is_whole
 
 SEED_BITS = 128
 

@@ -8,11 +8,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core import notebook
-from fedcohort.core.arrays import as_array
-from fedcohort.core.errors import BadInput, shown
-from fedcohort.core.shaped import Shaped
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal import html
+from fedcohort._internal.errors import BadInput, shown
+from fedcohort._internal.store import Shaped
+from fedcohort._internal.types import Array, Floats, Ints, as_array
 
 FEW = 6
 """The number of clients in the line that describes a cohort."""
@@ -206,7 +205,7 @@ class Cohort:
         pairs = zip(self.clients[:FEW], self.weights[:FEW], strict=True)
         shown = ", ".join(f"{client}: {float(weight):.4g}" for client, weight in pairs)
         more = ", ..." if len(self) > FEW else ""
-        clients = f"{len(self)} {notebook.plural(len(self), 'client')}"
+        clients = f"{len(self)} {html.plural(len(self), 'client')}"
         return f"<Cohort of {clients}, weights {{{shown}{more}}}>"
 
     def _repr_html_(self) -> str:
@@ -219,7 +218,7 @@ class Cohort:
             notes.append(f"{len(self.reserve.clients)} in reserve.")
         names = map(str, self.clients.tolist())  # positions, which are no amounts
         rows = zip(names, map(float, self.weights), self.draws, strict=True)
-        return notebook.table(title, ("Client", "Weight", "Draws"), rows, " ".join(notes))
+        return html.table(title, ("Client", "Weight", "Draws"), rows, " ".join(notes))
 
 
 def _positions(clients: ArrayLike) -> Ints:

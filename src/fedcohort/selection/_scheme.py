@@ -1,4 +1,4 @@
-"""A scheme: who is asked what, who is chosen, and what is remembered."""
+"""The base class of schemes, what a scheme discloses, and schemes by name."""
 
 from __future__ import annotations
 
@@ -7,23 +7,63 @@ import warnings
 from abc import ABC
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedcohort.core.arrays import as_array
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort, Replies
-from fedcohort.core.conversation import UPDATE, Conversation, Signal
-from fedcohort.core.design import Design
-from fedcohort.core.disclosure import CHOICE, SIZES, TRAINING, Disclosure
-from fedcohort.core.errors import BadInput, BadParameter, FedcohortWarning, shown
-from fedcohort.core.federation import Federation
-from fedcohort.core.latest import LatestRows
-from fedcohort.core.parameters import Checked
-from fedcohort.core.registry import Kind
-from fedcohort.core.types import Array, Floats, Ints
+from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, shown
+from fedcohort._internal.parameters import Checked
+from fedcohort._internal.registry import Kind
+from fedcohort._internal.types import Array, Floats, Ints, as_array
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._client_rows import LatestRows
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import UPDATE, Conversation, Signal
+
+# The facts that a server will learn about its clients, listed before a run starts.
+
+
+class Disclosure(NamedTuple):
+    """One thing that the server learns of a client."""
+
+    what: str  # "size", "participation", "update", or the name of a signal
+    when: str  # "beforehand", "when asked", "every round", ...
+    discloses: str
+    epsilon: float | None = None
+    """What it spends of a client's privacy budget over the whole run; None: no promise."""
+
+    def __str__(self) -> str:
+        """One line.
+
+        >>> print(Disclosure("size", "beforehand", "the number of samples"))
+        size (beforehand): the number of samples
+        """
+        line = f"{self.what} ({self.when}): {self.discloses}"
+        if self.epsilon is None:
+            return line
+        return f"{line}; epsilon = {self.epsilon:g} over the run, by basic composition"
+
+
+SIZES = Disclosure("size", "beforehand", "the share of all data that each client holds")
+CHOICE = Disclosure("participation", "every round", "who takes part: the server chooses")
+EVERYONE = Disclosure("participation", "every round", "nothing: whoever is available answers")
+SHARES = Disclosure(
+    "size",
+    "over the rounds",
+    "the number of samples, from which updates are zero and how long the others are, whatever "
+    "epsilon, unless securely aggregated",
+)
+TRAINING = Disclosure("update", "every round", "the model update, unless securely aggregated")
+EVALUATED = Disclosure(
+    "metrics", "every round", "what its evaluate function reports, if it has one"
+)
+"""Of clients that evaluate the model; stock apps of Flower report their number of samples."""
+
+
+# A scheme: who is asked what, who is chosen, and what is remembered.
 
 S = TypeVar("S")
 

@@ -1,41 +1,48 @@
-"""Every exception of fedcohort.
-
-::
-
-    FedcohortError
-    ├── BadParameter (ValueError)      a setting is outside its range
-    ├── BadInput (ValueError)          an array, file or answer is malformed
-    │   ├── NotOffered (AttributeError)  a client does not have what a signal needs
-    │   └── Diverged                   training left the finite numbers
-    ├── UnknownName (LookupError)      no scheme, signal, data set ... of that name
-    ├── UndeclaredSignal               a scheme asks for what it did not declare
-    ├── CannotAsk                      a scheme must ask, and nobody can answer
-    ├── DataNotFound (OSError)         a data set is nowhere to be found
-    ├── BadCheckpoint                  a saved file is damaged, foreign or too new
-    ├── CannotSave (OSError)           a file cannot be written; the old one is intact
-    ├── TooLarge                       the exact answer would not fit in memory or time
-    ├── InUse (OSError)                another process holds the lock of these files
-    ├── BudgetExceeded                 one more private answer would pass the client's ceiling
-    ├── BudgetSpent                    a run has released as many noisy sums as its privacy allows
-    ├── PolicyRefused                  a client's own policy forbids what the server asks
-    ├── NoEntropy (OSError)            the operating system gives no randomness
-    ├── TooFewClients (TimeoutError)   not enough clients came, or answered, in time
-    ├── ClusterLost (ConnectionError)  the machines that compute are gone
-    ├── TooImprecise                   an estimate exists, but is too noisy to be used
-    ├── CheckFailed (AssertionError)   a scheme does not do what it says
-    └── MissingExtra (ImportError)     an optional dependency is not installed
-
-    FedcohortWarning (UserWarning)     defined behaviour, but look at it
-
-The message of each is one sentence: which parameter, of what, must be what, what was
-got, and what to do.
-"""
+"""The errors and warnings of the package, and how their sentences are written."""
 
 from __future__ import annotations
 
 import difflib
+import linecache
+import re
 import reprlib
-from collections.abc import Iterable
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from traceback import extract_tb
+from typing import NamedTuple
+
+# Every exception of fedcohort.
+#
+# ::
+#
+#     FedcohortError
+#     ├── BadParameter (ValueError)      a setting is outside its range
+#     ├── BadInput (ValueError)          an array, file or answer is malformed
+#     │   ├── NotOffered (AttributeError)  a client does not have what a signal needs
+#     │   └── Diverged                   training left the finite numbers
+#     ├── UnknownName (LookupError)      no scheme, signal, data set ... of that name
+#     ├── UndeclaredSignal               a scheme asks for what it did not declare
+#     ├── CannotAsk                      a scheme must ask, and nobody can answer
+#     ├── DataNotFound (OSError)         a data set is nowhere to be found
+#     ├── BadCheckpoint                  a saved file is damaged, foreign or too new
+#     ├── CannotSave (OSError)           a file cannot be written; the old one is intact
+#     ├── TooLarge                       the exact answer would not fit in memory or time
+#     ├── InUse (OSError)                another process holds the lock of these files
+#     ├── BudgetExceeded                 one more private answer would pass the client's ceiling
+#     ├── BudgetSpent                    a run has released as many noisy sums as its privacy allows
+#     ├── PolicyRefused                  a client's own policy forbids what the server asks
+#     ├── NoEntropy (OSError)            the operating system gives no randomness
+#     ├── TooFewClients (TimeoutError)   not enough clients came, or answered, in time
+#     ├── ClusterLost (ConnectionError)  the machines that compute are gone
+#     ├── TooImprecise                   an estimate exists, but is too noisy to be used
+#     ├── CheckFailed (AssertionError)   a scheme does not do what it says
+#     └── MissingExtra (ImportError)     an optional dependency is not installed
+#
+#     FedcohortWarning (UserWarning)     defined behaviour, but look at it
+#
+# The message of each is one sentence: which parameter, of what, must be what, what was
+# got, and what to do.
 
 LINE = 80
 """The most characters of an input that an error repeats."""
@@ -238,3 +245,61 @@ class FedcohortWarning(UserWarning):
 
 class UnequalWork(FedcohortWarning):
     """Clients make unequal numbers of local steps, which changes the minimized objective."""
+
+
+# Where an error arose in the user's own file: the line to look at, before any traceback.
+
+HERE = str(Path(__file__).parents[1])
+_PATHS = sysconfig.get_paths()
+FOREIGN = {HERE, *(_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+"""Where code that is not the user's lies: this package, Python's, and what is installed.
+
+A package that may be installed from its source, as the papers are, adds its own folder."""
+_FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>.+)$', re.M)
+
+
+class OwnLine(NamedTuple):
+    """A line of the user's, and the function it stands in."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        path, here = Path(self.file), Path.cwd()
+        short = path.relative_to(here) if path.is_relative_to(here) else path
+        return f"{short}, line {self.line}, in {self.function}"
+
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+def own_line(error: BaseException) -> OwnLine | None:
+    """The innermost line of a file of the user's on the way to an error; None: it has none.
+
+    Of an error that came out of another process only the text of its traceback came with it.
+
+    >>> own_line(ValueError("never raised")) is None
+    True
+    """
+    found = [each for each in _lines(error) if _own(each.file)]
+    return found[-1] if found else None
+
+
+def _lines(error: BaseException) -> Iterator[OwnLine]:
+    for frame in extract_tb(error.__traceback__):
+        yield OwnLine(frame.filename, frame.lineno or 0, frame.name)
+    if error.__cause__ is not None:
+        yield from _lines(error.__cause__)
+        for found in _FRAME.finditer(str(error.__cause__)):
+            yield OwnLine(found["file"], int(found["line"]), found["name"])
+
+
+def _own(file: str) -> bool:
+    return file.endswith(".py") and not file.startswith("<") and not _within(file)
+
+
+def _within(file: str) -> bool:
+    return any(file.startswith(f"{place}/") or file.startswith(f"{place}\\") for place in FOREIGN)

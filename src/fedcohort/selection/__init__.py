@@ -1,8 +1,12 @@
 """The vocabulary: federation, cohort, conversation, design, scheme. Imports numpy only."""
 
-from fedcohort.core.citation import Citation
-from fedcohort.core.cohort import Cohort, Replies, Reserve
-from fedcohort.core.conversation import (
+from fedcohort._internal.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
+from fedcohort._internal.random import stream
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort, Replies, Reserve
+from fedcohort.selection._design import Design, Distinct
+from fedcohort.selection._federation import Federation, Shares
+from fedcohort.selection._queries import (
     LABEL_HISTOGRAM,
     LOSS,
     SIZE,
@@ -15,10 +19,7 @@ from fedcohort.core.conversation import (
     Signal,
     converse,
 )
-from fedcohort.core.design import Design, Distinct
-from fedcohort.core.federation import Federation
-from fedcohort.core.parameters import Flag, Labels, Maybe, Numbers, OneOf, Real, Whole
-from fedcohort.core.scheme import (
+from fedcohort.selection._scheme import (
     Claim,
     NoState,
     RoundContext,
@@ -26,8 +27,6 @@ from fedcohort.core.scheme import (
     candidate_number,
     cohort_size,
 )
-from fedcohort.core.shares import Shares
-from fedcohort.core.streams import stream
 
 __all__ = [
     "LABEL_HISTOGRAM",

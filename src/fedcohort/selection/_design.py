@@ -1,24 +1,81 @@
-"""The law of a cohort: what a scheme draws from, with its exact moments.
-
-A design is *a law of counts and a value per draw*: client i is drawn c_i times and its answer
-weighs omega_i = value_i * c_i. Whoever draws and whoever computes (theory, advice, tests)
-read the same object.
-"""
+"""The design of a cohort: the probability law that it is drawn from."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcohort.core import notebook
-from fedcohort.core.cohort import Cohort
-from fedcohort.core.errors import TooLarge
-from fedcohort.core.participation import Participation
-from fedcohort.core.types import Array, Bools, Floats, Ints
+from fedcohort._internal import html
+from fedcohort._internal.errors import TooLarge
+from fedcohort._internal.types import Array, Bools, Floats, Ints
+from fedcohort.selection._cohort import Cohort
+
+# What a law says of one client's part in the sum: all that its price in privacy depends on.
+
+
+@dataclass(frozen=True, eq=False)
+class Participation:
+    """How often each client may be drawn, what a draw weighs, and who gives way to it.
+
+    The sum of a round is sum_i c_i v_i x_i with the counts c of the law. Where client i is drawn
+    k times instead of never, the other summands can be *coupled*: drawn so that at most k times
+    ``displaced`` of their weight differs. Independent clients displace nobody; in a cohort of
+    fixed size, who comes in takes the place of somebody else.
+
+    Parameters
+    ----------
+    at_least
+        (n, k) the chance that a client is drawn 1, 2, ..., k times or more.
+    weight
+        (n,) v_i, what one draw weighs.
+    displaced
+        (n,) see above; inf where no coupling is known.
+    how
+        The law in a few words.
+    """
+
+    at_least: Floats
+    weight: Floats
+    displaced: Floats
+    how: str
+
+    @classmethod
+    def once(cls, chance: Floats, weight: Floats, displaced: Floats, how: str) -> Participation:
+        """Of a law that draws no client twice."""
+        return cls(np.asarray(chance, dtype=np.float64)[:, None], weight, displaced, how)
+
+    def cut(self, most: float) -> Participation:
+        """The same where draws that weigh more than so much are cut to it."""
+        given_way = np.where(np.isinf(self.displaced), np.inf, np.minimum(self.displaced, most))
+        return replace(self, weight=np.minimum(self.weight, most), displaced=given_way)
+
+    def open(self, weight: float) -> Participation:
+        """The same where it may be known who took part, and a client counts once, for so much."""
+        weights, unknown = np.full_like(self.weight, weight), np.full_like(self.weight, np.inf)
+        return replace(self, at_least=self.at_least[:, :1], weight=weights, displaced=unknown)
+
+    def certain(self, weight: float) -> Participation:
+        """Everybody in every round, each for so much."""
+        n = len(self.weight)
+        return Participation.once(np.ones(n), np.full(n, weight), np.zeros(n), self.how)
+
+    @property
+    def largest_weight(self) -> float:
+        """What one draw weighs at most."""
+        possible = self.weight[self.at_least[:, 0] > 0]
+        return float(possible.max(initial=0.0))
+
+
+# The law of a cohort: what a scheme draws from, with its exact moments.
+#
+# A design is *a law of counts and a value per draw*: client i is drawn c_i times and its answer
+# weighs omega_i = value_i * c_i. Whoever draws and whoever computes (theory, advice, tests)
+# read the same object.
 
 MATRIX_LIMIT = 5_000
 """Above this many clients a covariance is given as an operator only."""
@@ -186,8 +243,8 @@ class Design(ABC):
 
     def __repr__(self) -> str:
         draws = float(self.expected_counts().sum())
-        clients = f"{self.n} {notebook.plural(self.n, 'client')}"
-        drawn = f"{draws:g} {notebook.plural(draws, 'draw')} a round"
+        clients = f"{self.n} {html.plural(self.n, 'client')}"
+        drawn = f"{draws:g} {html.plural(draws, 'draw')} a round"
         return f"<{type(self).__name__} over {clients}: {drawn}>"
 
     def _repr_html_(self) -> str:
@@ -195,16 +252,16 @@ class Design(ABC):
         inclusion, distinct = self.inclusion(), self.distinct()
         never = int(np.count_nonzero(inclusion <= 0))
         known: list[tuple[str, Any]] = [
-            ("chance to be in a cohort", notebook.bars(inclusion, "inclusion of each client")),
-            ("least, largest chance", " to ".join(map(notebook.number, _ends(inclusion)))),
-            ("expected weight", notebook.bars(self.mean(), "expected weight of each client")),
+            ("chance to be in a cohort", html.bars(inclusion, "inclusion of each client")),
+            ("least, largest chance", " to ".join(map(html.number, _ends(inclusion)))),
+            ("expected weight", html.bars(self.mean(), "expected weight of each client")),
             ("sum of the variances of weights", float(self.variance().sum())),
             ("variance of the sum of weights", self.weight_sum_variance()),
             ("distinct clients a round", f"{distinct.mean:.4g} ± {distinct.variance**0.5:.4g}"),
             ("never chosen", never or None),
             ("variances are", self.second_moments),
         ]
-        return notebook.facts(repr(self).strip("<>"), known)
+        return html.facts(repr(self).strip("<>"), known)
 
 
 def _ends(values: Floats) -> tuple[float, float]:
