@@ -34,13 +34,13 @@ from scipy.stats import t as student
 from fedcohort import simulate
 from fedcohort._internal.errors import FedcohortWarning
 from fedcohort._internal.random import stream
-from fedcohort.learning import Task
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import Guard
 from fedcohort.server._guards import HARDENED, SAVED, Hardened, RateCap, SizeCap
 from fedcohort.simulation import LocalWork
 from fedcohort.simulation.problem import Problem, reading_once
 from fedcohort.testing.attackers import attacked, lies_to
+from fedcohort.training import Task
 
 SETTINGS = {
     "poisson": "poisson:cap=true",  # a large client may be due more than one place

@@ -34,7 +34,7 @@ from torch import nn
 from torch.nn import functional
 
 from fedcohort import simulate
-from fedcohort.learning import (
+from fedcohort.training import (
     Batched,
     ClientData,
     Dense,
@@ -43,10 +43,10 @@ from fedcohort.learning import (
     TorchCohort,
     TorchLoop,
     TorchModel,
-    network,
 )
-from fedcohort.learning.models import MODELS
-from fedcohort.learning.trainers import _torch as torch_cohort
+from fedcohort.training import _torch_model as network
+from fedcohort.training._model import MODELS
+from fedcohort.training.trainers import _torch as torch_cohort
 
 Round = Callable[[int], None]
 SAMPLES = 500

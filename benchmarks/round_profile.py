@@ -31,8 +31,8 @@ import numpy as np
 
 import fedcohort
 from fedcohort import flower, simulate
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.simulation.engine import Simulation
+from fedcohort.training import LocalWork, Quadratic
 
 N, SEED = 12, 11
 SCHEMES = ("md:m=4", "pow-d:m=4,d=6")

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fedcohort.learning import MLP, LocalWork, Softmax
-from fedcohort.learning.trainers import _plain as plain
+from fedcohort.training import MLP, LocalWork, Softmax
+from fedcohort.training.trainers import _plain as plain
 
 CLIENTS, COHORT, DEFERRED = 100, 10, 10
 

@@ -25,9 +25,9 @@ from scipy.stats import binom
 
 from fedcohort._internal.random import stream
 from fedcohort.flower import InProcessGrid, client_app, first_model, task_client, wire
-from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.learning.batches import participants
 from fedcohort.privacy import ClientPolicy
+from fedcohort.training import LocalWork, Quadratic
+from fedcohort.training._task import participants
 
 SIZES = (10, 30, 100, 300, 1000)
 HONEST, LOWEST = 0.02, 0.1

@@ -4,7 +4,7 @@ import numpy as np
 from torch import nn
 
 import fedcohort
-from fedcohort.learning import ClientData, LearningTask, LocalWork, TorchModel
+from fedcohort.training import ClientData, LearningTask, LocalWork, TorchModel
 
 rng = np.random.default_rng(0)  # put your own arrays here
 y = rng.integers(0, 4, 1200)

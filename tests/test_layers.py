@@ -26,8 +26,8 @@ DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
 HARNESS = DESIGNS
 THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
-LEARNING = {*CORE, *MATHS, "learning"}
-SERVER = {*DESIGNS, *LEARNING, "algorithms", "ledger", "server"}
+TRAINING = {*CORE, *MATHS, "training"}
+SERVER = {*DESIGNS, *TRAINING, "ledger", "server"}
 SELECTOR = {*SCHEMES, *SERVER, "selector"}
 TRACE = {*SERVER, "trace"}
 SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "simulation"}
@@ -45,12 +45,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "privacy": {*CORE, *MATHS, "privacy"},
     "theory": THEORY,
     "ledger": {*CORE, "ledger"},
-    "algorithms": {*LEARNING, "algorithms"},
     "server": SERVER,
     "trace": TRACE,
     "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
-    "learning": LEARNING,
+    "training": TRAINING,
     "simulation": SIMULATION,
     "report": REPORT,
     "testing": {*SELECTOR, *HARNESS, "theory", "testing"},
@@ -179,7 +178,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("privacy/_client.py", "from fedcohort.simulation import simulate"),
         ("selector.py", "def f():\n    from fedcohort.simulation import simulate"),
         ("theory/moments.py", "from fedcohort.selector import Selector"),
-        ("learning/task.py", "from fedcohort.simulation import simulate"),
+        ("training/_task.py", "from fedcohort.simulation import simulate"),
         ("simulation/engine.py", "import flwr.server"),
         ("simulation/engine.py", "import pickle"),
         ("simulation/engine.py", "import random"),

@@ -169,7 +169,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from fedcohort._internal.parameters import Real
-from fedcohort.learning.model import Model
+from fedcohort.training._model import Model
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Fresh(Model):
         + '''
 from dataclasses import replace
 
-from fedcohort.algorithms import Algorithm, LocalRule
+from fedcohort.training._algorithms import Algorithm, LocalRule
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pytest
 import fedcohort
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server.history import History, read
+from fedcohort.training import LocalWork, Quadratic
 
 N = 3
 TASK = Quadratic([[0.0], [1.0], [3.0]], sizes=[1, 2, 3])

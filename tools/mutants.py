@@ -2,12 +2,12 @@
 
     python tools/mutants.py --count 400 --seed 1 --hours 4
 
-draws mutants at random from all places of core, designs, maths, server and privacy where a
-comparison, an operator, a number or a condition can be turned into its neighbour. The quick tests
-are run once with coverage, which tells the tests that reach a line and how long each takes; a
-mutant is planted in a copy of the source and meets those tests, the quickest first, until one fails
-or does not end: then it has died, unless that test fails here without a mutant, too. Results are
-appended to ``build/mutants.jsonl``; what is there already is not run again unless its file has
+draws mutants at random from all places of _internal, selection, designs, maths, server and privacy
+where a comparison, an operator, a number or a condition can be turned into its neighbor. The quick
+tests are run once with coverage, which tells the tests that reach a line and how long each takes;
+a mutant is planted in a copy of the source and meets those tests, the quickest first, until one
+fails or does not end: then it has died, unless that test fails here without a mutant, too. Results
+are appended to ``build/mutants.jsonl``; what is there already is not run again unless its file has
 changed, so that a run can be stopped and gone on with. The map of the tests is kept in
 ``build/mutants-map.json``; delete it to make it anew.
 """
@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src") / "fedcohort"
-PACKAGES = ("core", "designs", "maths", "server", "privacy")
+PACKAGES = ("_internal", "selection", "designs", "maths", "server", "privacy")
 QUICK = (
     "not slow and not flower and not ray and not adapters and not parity "
     "and not recipes and not site"

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedcohort import adapters, data, report, schemes, testing, theory
     from fedcohort._internal.errors import FedcohortError, FedcohortWarning
-    from fedcohort.algorithms import algorithm
-    from fedcohort.learning import LocalWork
     from fedcohort.schemes import scheme
     from fedcohort.selection import (
         Ask,
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from fedcohort.simulation.problem import Problem
     from fedcohort.simulation.trials import Tuning
     from fedcohort.simulation.tuning import tune
+    from fedcohort.training import LocalWork
+    from fedcohort.training._algorithms import algorithm
 
 __version__ = "0.1.0"
 
@@ -76,12 +76,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "fedcohort.algorithms": "algorithm",
+    "fedcohort.training._algorithms": "algorithm",
     "fedcohort.selection": (
         "Ask Citation Claim Cohort Design Federation Replies RoundContext Scheme Signal"
     ),
     "fedcohort._internal.errors": "FedcohortError FedcohortWarning",
-    "fedcohort.learning": "LocalWork",
+    "fedcohort.training": "LocalWork",
     "fedcohort.schemes": "scheme",
     "fedcohort.selector": "Selector",
     "fedcohort.server": "aggregator dropout_rule optimiser",

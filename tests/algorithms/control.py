@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms import Algorithm, LocalRule, Payload, Rows, Vectors
-from fedcohort.learning import LocalWork
 from fedcohort.selection import Real
+from fedcohort.training import Algorithm, LocalRule, LocalWork, Payload
+from fedcohort.training._algorithms import Rows, Vectors
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ import pytest
 
 from fedcohort import LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadInput
-from fedcohort.algorithms import FedDyn
-from fedcohort.learning import Quadratic
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd, guards
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation
+from fedcohort.training import FedDyn, Quadratic
 
 MINIMA = np.random.Generator(np.random.Philox(0)).standard_normal((6, 5))
 SIZES = np.array([1, 2, 3, 4, 5, 6])

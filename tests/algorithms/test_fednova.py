@@ -16,15 +16,14 @@ from typer.testing import CliRunner
 
 from fedcohort import Federation, LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, TooFewClients, UnequalWork
-from fedcohort.algorithms import FedNova
 from fedcohort.cli import app as command
-from fedcohort.learning import Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.selection import Cohort, RoundContext
 from fedcohort.server import Attendance
 from fedcohort.server.round import Participants, aggregate_updates
 from fedcohort.server.state import Selection, Setup, State
 from fedcohort.server.transport import UpdateBlock
+from fedcohort.training import FedNova, Quadratic
 
 EPOCH = LocalWork(epochs=1, batch=10, lr=0.1)
 TOY = Quadratic([[0.0], [1.0]], sizes=[10, 1000], importance=[0.5, 0.5])

@@ -12,10 +12,9 @@ import fedcohort
 from algorithms.control import Control
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, TooFewClients
-from fedcohort.algorithms import Algorithm, FedProx, Payload
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
 from fedcohort.server import AsDrawn, Redraw
+from fedcohort.training import Algorithm, FedProx, LocalWork, Payload, Quadratic
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict

@@ -10,8 +10,7 @@ import pytest
 from fedcohort import LocalWork, simulate
 from fedcohort._internal.errors import BadParameter
 from fedcohort._internal.random import stream
-from fedcohort.algorithms import IFCA, algorithm
-from fedcohort.learning import MLP, Quadratic, Softmax, cut
+from fedcohort.training import IFCA, MLP, Quadratic, Softmax, algorithm, cut
 
 N, D, K = 12, 6, 3
 WORK = LocalWork(steps=5, lr=0.2, batch=None)

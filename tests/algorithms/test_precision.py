@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.algorithms import Payload, Scaffold, algorithm
-from fedcohort.algorithms.base import reported, weighed_by_samples
-from fedcohort.learning import LocalWork
+from fedcohort.training import LocalWork, Payload, Scaffold, algorithm
+from fedcohort.training._algorithms import reported, weighed_by_samples
 
 pytest.importorskip("flwr")
 from fedcohort import flower

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 import fedcohort
 from fedcohort._internal.errors import BadInput
-from fedcohort.algorithms import algorithm
 from fedcohort.cli import app as command_line
-from fedcohort.learning import LocalWork, Softmax
 from fedcohort.schemes import SCHEMES
+from fedcohort.training import LocalWork, Softmax, algorithm
 
 ALGORITHMS = ("scaffold:option=1", "scaffold:option=2", "feddyn:alpha=1", "ifca:k=3,shared=1")
 N, D, ROUNDS = 8, 3, 5

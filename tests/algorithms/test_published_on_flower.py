@@ -12,9 +12,8 @@ import pytest
 import fedcohort
 from fedcohort import flower
 from fedcohort._internal.errors import BadInput, TooFewClients
-from fedcohort.algorithms import algorithm
 from fedcohort.flower import wire
-from fedcohort.learning import MLP, LocalWork, Quadratic
+from fedcohort.training import MLP, LocalWork, Quadratic, algorithm
 from helpers.weighed import Weighing, imbalance, remembered, with_folders
 
 ALGORITHMS = ("scaffold:option=1", "scaffold:option=2", "feddyn:alpha=1", "ifca:k=3,shared=1")

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from fedcohort import LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadParameter
 from fedcohort._internal.random import stream
-from fedcohort.algorithms import Scaffold, algorithm
-from fedcohort.learning import ClientData, Dense, LearningTask, Quadratic
-from fedcohort.learning.batches import batches
 from fedcohort.server import Plain, Redraw, Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation
+from fedcohort.training import ClientData, Dense, LearningTask, Quadratic, Scaffold, algorithm
+from fedcohort.training._task import batches
 from helpers.examples import few
 
 SIZES = np.array([30, 7, 61, 2, 20, 11])

@@ -14,22 +14,24 @@ from typer.testing import CliRunner
 from algorithms.control import Control
 from fedcohort import LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, UnknownName
-from fedcohort.algorithms import (
-    ALGORITHMS,
-    Algorithm,
-    FedProx,
-    LocalRule,
-    LocalSgd,
-    Payload,
-    algorithm,
-)
 from fedcohort.cli import app
-from fedcohort.learning import MLP, Quadratic, Softmax
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
 from fedcohort.server.state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation
+from fedcohort.training import (
+    MLP,
+    Algorithm,
+    FedProx,
+    LocalRule,
+    LocalSgd,
+    Payload,
+    Quadratic,
+    Softmax,
+    algorithm,
+)
+from fedcohort.training._algorithms import ALGORITHMS
 
 FILE = Path(__file__).with_name("control.py")
 WORK = LocalWork(steps=3, batch=4, lr=0.1)

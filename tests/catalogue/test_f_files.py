@@ -421,7 +421,7 @@ def test_F102_a_forged_memory_of_a_client(tmp_path: Path, forged: np.ndarray | N
     pytest.importorskip("flwr")
     from fedcohort.flower.local import KEPT, MEMORY, Memory
 
-    rule = fedcohort.algorithms.algorithm("scaffold")
+    rule = fedcohort.algorithm("scaffold")
     memory = Memory.of(tmp_path, "task")
     told = {"kind": MEMORY, "algorithm": rule.spec, KEPT: 4, "asked_at": 0.0}
     names = list(rule.keeps_client)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fedcohort import scheme
-from fedcohort.algorithms import Scaffold
 from fedcohort.cli import main
 from fedcohort.cli.running import disclosed
+from fedcohort.training import Scaffold
 
 
 def test_what_the_server_learns_is_said_per_scheme() -> None:

@@ -17,8 +17,8 @@ import fedcohort
 from fedcohort import theory
 from fedcohort._internal import html as notebook
 from fedcohort.designs import Everyone
-from fedcohort.learning import Quadratic
 from fedcohort.report.draw.drawing import Drawing
+from fedcohort.training import Quadratic
 
 NASTY = "<script>alert('x')</script>&\""
 

@@ -43,16 +43,16 @@ from fedcohort._internal.parameters import (
     written,
 )
 from fedcohort._internal.registry import Kind, PartOf, Prepared, kinds
-from fedcohort.algorithms.ifca import Parts
 from fedcohort.data.partition import PARTITIONS, Sizes
 from fedcohort.data.sets import DATA_SETS
-from fedcohort.learning.models.mlp import Widths
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.schemes.balanced import WordOrQuantity
 from fedcohort.server import Optimiser, Plain, optimiser
 from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.simulation import Random, availability
+from fedcohort.training._algorithms import Parts
+from fedcohort.training._models_dense import Widths
 from helpers.examples import few
 
 BUILT = kinds()

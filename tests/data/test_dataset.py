@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort._internal.errors import BadInput
 from fedcohort.data import Dataset, partition
-from fedcohort.learning import Softmax
+from fedcohort.training import Softmax
 
 X, Y = np.zeros((3, 2), np.float32), np.array([0, 1, 1])
 

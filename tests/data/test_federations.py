@@ -18,7 +18,7 @@ from fedcohort._internal.errors import BadInput, BadParameter, DataNotFound, Mis
 from fedcohort.data.places import Request
 from fedcohort.data.sets import cifar10, shakespeare
 from fedcohort.data.sets.reuters import TOPICS
-from fedcohort.learning import ClientData
+from fedcohort.training import ClientData
 
 RNG = np.random.default_rng(0)
 
@@ -561,7 +561,7 @@ def test_bytes_stay_bytes_until_they_are_used(tmp_path):
     assert x.dtype == np.float32
     assert sorted(x[:, 0, 0].tolist()) == pytest.approx([0, 61 / 255])
     assert held.test_samples(0)[0].max() == pytest.approx(51 / 255)
-    from fedcohort.learning import Dense, LearningTask, PlainLoop, Softmax
+    from fedcohort.training import Dense, LearningTask, PlainLoop, Softmax
 
     fast = Softmax.from_partition(found, clients, dtype=np.float64)
     plain = LearningTask(Dense((784, 62), np.dtype(np.float64), "zero"), held, PlainLoop())

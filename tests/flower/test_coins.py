@@ -17,9 +17,9 @@ from scipy.stats import binom
 import fedcohort
 from fedcohort._internal.errors import BadInput, PolicyRefused, TooFewClients
 from fedcohort._internal.random import from_key
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy import ClientPolicy
 from fedcohort.selection import UPDATE_NORM
+from fedcohort.training import LocalWork, Quadratic
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, RecordDict

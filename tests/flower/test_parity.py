@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.learning import Softmax
 from fedcohort.server import Hajek, Redraw
 from fedcohort.simulation import LocalWork, Random
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.training import Softmax
 
 pytest.importorskip("flwr")
 from fedcohort import flower

@@ -110,7 +110,7 @@ def test_newcomers_with_another_kind_of_key_do_not_end_a_run() -> None:
     grid = Coming(app(), N + 1, node_config=config)
     grid.hidden = {N}
     strategy = flower.CohortStrategy("md:m=2", clients=N, seed=3, limits=QUICK)
-    arrays = flower.first_model(fedcohort.learning.Quadratic(np.zeros((N, 2))), 3)
+    arrays = flower.first_model(fedcohort.training.Quadratic(np.zeros((N, 2))), 3)
     list(strategy.configure_train(1, arrays, ConfigRecord(), grid))
     strategy.aggregate_train(1, [])
     grid.hidden = set(range(N))

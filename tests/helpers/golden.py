@@ -23,9 +23,9 @@ import numpy as np
 
 import fedcohort
 from fedcohort import flower
-from fedcohort.learning import LocalWork, Softmax
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.training import LocalWork, Softmax
 
 FILE = Path(__file__).parent.parent / "golden_rounds.json"
 N, ROUNDS, SEED = 12, 4, 0

@@ -29,7 +29,7 @@ import numpy as np
 
 import fedcohort
 from fedcohort import flower
-from fedcohort.learning import LocalWork, Softmax
+from fedcohort.training import LocalWork, Softmax
 
 ROUNDS = 5
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
@@ -173,7 +173,7 @@ def torch_task(size: Size, images: bool) -> Any:
     import torch
     from torch import nn
 
-    from fedcohort.learning import LearningTask, TorchModel
+    from fedcohort.training import LearningTask, TorchModel
 
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(size.features, 8), nn.ReLU(), nn.Linear(8, size.classes))

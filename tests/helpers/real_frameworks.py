@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.learning import LocalWork, Quadratic
+from fedcohort.training import LocalWork, Quadratic
 
 MINIMA = np.array([[1.0, -2.0], [0.5, 3.0], [-4.0, 1.5], [2.0, 2.5]])
 SIZES = [1, 2, 3, 4]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning import LearningTask, Model
-from fedcohort.learning.batches import participants
+from fedcohort.training import LearningTask, Model
+from fedcohort.training._task import participants
 
 
 def samples_of(task: LearningTask, client: int) -> tuple[Array, Ints]:

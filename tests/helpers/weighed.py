@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.types import Floats
-from fedcohort.algorithms import Algorithm
 from fedcohort.privacy import ClientPolicy
+from fedcohort.training import Algorithm
 
 pytest.importorskip("flwr")
 from fedcohort import flower

@@ -14,7 +14,7 @@ if platform.libc_ver()[0] != "glibc":
 
 WATCHED = """
 import resource
-from fedcohort.learning.allocator import keep_freed_memory
+from fedcohort.training._torch_model import keep_freed_memory
 
 def step():
     pieces = [b"x" * (10 << 20) for _ in range(4)]

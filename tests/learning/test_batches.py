@@ -11,8 +11,8 @@ from scipy.stats import binom, chi2
 
 from fedcohort._internal.errors import TooLarge
 from fedcohort._internal.types import Ints
-from fedcohort.learning import LocalWork
-from fedcohort.learning.batches import batches, participants
+from fedcohort.training import LocalWork
+from fedcohort.training._task import batches, participants
 
 LEVEL = 1e-6
 

@@ -11,11 +11,12 @@ import torch
 
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning import MLP, LocalWork, Softmax, learning_task
-from fedcohort.learning.trainers import _batched as batched
-from fedcohort.learning.trainers import _batched as training
-from fedcohort.learning.trainers import _first_layer as layers
-from fedcohort.learning.trainers import _plain as plain
+from fedcohort.training import MLP, LocalWork, Softmax
+from fedcohort.training import _learning_task as learning_task
+from fedcohort.training.trainers import _batched as batched
+from fedcohort.training.trainers import _batched as training
+from fedcohort.training.trainers import _first_layer as layers
+from fedcohort.training.trainers import _plain as plain
 from helpers.twins import gradient_sum, mean_loss, samples_of
 
 KINDS = [Softmax, MLP]

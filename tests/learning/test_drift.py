@@ -10,9 +10,9 @@ import pytest
 
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
-from fedcohort.learning.trainers import _batched as batched
-from fedcohort.learning.trainers import _plain as plain
+from fedcohort.training import MLP, LocalWork, Quadratic, Softmax
+from fedcohort.training.trainers import _batched as batched
+from fedcohort.training.trainers import _plain as plain
 from helpers.twins import mean_loss, samples_of
 
 SIZES = [30, 7, 0, 61, 1, 200]

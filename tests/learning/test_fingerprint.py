@@ -13,7 +13,7 @@ import pytest
 
 from fedcohort import LocalWork, compare, scheme
 from fedcohort._internal.errors import BadInput
-from fedcohort.learning import MLP, Quadratic, Softmax
+from fedcohort.training import MLP, Quadratic, Softmax
 
 
 class Mine(Quadratic):

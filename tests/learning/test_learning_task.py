@@ -15,7 +15,7 @@ from fedcohort import Problem, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.types import Array, Floats
 from fedcohort.data import Partition
-from fedcohort.learning import (
+from fedcohort.training import (
     MLP,
     Batched,
     ClientData,
@@ -317,7 +317,7 @@ from typing import Annotated
 import numpy as np
 
 from fedcohort._internal.parameters import Real
-from fedcohort.learning import Model
+from fedcohort.training import Model
 
 
 @dataclass(frozen=True)

@@ -16,21 +16,21 @@ from torch.nn import functional
 from fedcohort import simulate
 from fedcohort._internal.errors import BadParameter, UnknownName
 from fedcohort._internal.types import Array, Ints
-from fedcohort.algorithms import Scaffold
-from fedcohort.learning import (
+from fedcohort.training import (
     Batched,
     ClientData,
     Dense,
     LearningTask,
     LocalWork,
     Quadratic,
+    Scaffold,
     TorchCohort,
     TorchLoop,
     TorchModel,
 )
-from fedcohort.learning.batches import batches
-from fedcohort.learning.trainers import _batched as batched
-from fedcohort.learning.trainers import _plain as plain
+from fedcohort.training._task import batches
+from fedcohort.training.trainers import _batched as batched
+from fedcohort.training.trainers import _plain as plain
 
 SIZES = [30, 7, 0, 61, 1, 45]
 CLIENTS = np.array([4, 2, 0, 3, 5, 1])
@@ -166,7 +166,7 @@ def chances(work: LocalWork, size: int, draws: int) -> tuple[float, float]:
 def test_every_set_is_as_likely_whatever_was_drawn_before(
     ordered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedcohort.learning.batches._SORTED", 64 if ordered else 0)
+    monkeypatch.setattr("fedcohort.training._task._SORTED", 64 if ordered else 0)
     work = LocalWork(steps=2, batch=2, batches="fresh")
     statistic, limit = chances(work, 5, 4000)
     assert statistic < limit

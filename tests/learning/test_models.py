@@ -17,9 +17,9 @@ from fedcohort import Problem, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.types import Array
 from fedcohort.cli import main
-from fedcohort.learning import ClientData, LearningTask, LocalWork, Network, Task
-from fedcohort.learning.models import MODELS
-from fedcohort.learning.models._images import image_shape
+from fedcohort.training import ClientData, LearningTask, LocalWork, Network, Task
+from fedcohort.training._model import MODELS
+from fedcohort.training._models_torch import image_shape
 
 
 def philox(seed: int) -> np.random.Generator:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from fedcohort import Problem, compare, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import ClientData, LearningTask, LocalWork, TorchModel
+from fedcohort.training import ClientData, LearningTask, LocalWork, TorchModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::fedcohort._internal.errors.UnequalWork")
 
@@ -358,7 +358,7 @@ def test_a_problem_takes_a_model(tmp_path: Any) -> None:
 def test_a_file_without_a_model_or_a_setting(tmp_path: Any, source: str, words: str) -> None:
     file = tmp_path / f"mine_{len(source)}.py"  # modules of one name are refused
     head = "from dataclasses import dataclass\nfrom torch import nn\n"
-    file.write_text(f"{head}from fedcohort.learning import Network\n{source}\n")
+    file.write_text(f"{head}from fedcohort.training import Network\n{source}\n")
     with pytest.raises(BadInput, match=words):
         Problem("digits", "iid:n=5", model=f"{file}:depth=3").task()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import LocalWork, Quadratic
-from fedcohort.learning.trainers import _plain as plain
+from fedcohort.training import LocalWork, Quadratic
+from fedcohort.training.trainers import _plain as plain
 
 
 def philox(seed: int) -> np.random.Generator:

@@ -10,10 +10,10 @@ import pytest
 from fedcohort import Ask, Signal, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.random import stream
-from fedcohort.learning import LocalWork
 from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.training import LocalWork
 
 
 def softmax() -> Softmax:

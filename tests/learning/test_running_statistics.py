@@ -12,12 +12,11 @@ from torch import nn
 import fedcohort
 from fedcohort import LocalWork, simulate
 from fedcohort._internal.errors import BadInput
-from fedcohort.algorithms import algorithm
-from fedcohort.learning import ClientData, LearningTask, TorchModel
 from fedcohort.selection import Cohort, RoundContext
 from fedcohort.server.stages import RunningStatistics
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.server.transport import UpdateBlock
+from fedcohort.training import ClientData, LearningTask, TorchModel, algorithm
 
 pytest.importorskip("flwr")
 from flwr.app import Message

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedcohort import learning, simulation
+from fedcohort import simulation
+from fedcohort import training as learning
 
 
 @pytest.mark.parametrize("name", ["MLP", "Evaluation", "LocalWork", "Quadratic", "Softmax", "Task"])

@@ -17,8 +17,8 @@ from torch.nn import functional
 from fedcohort import compare, flower, scheme, schemes, simulate
 from fedcohort._internal.errors import BadInput, FedcohortError
 from fedcohort._internal.types import Array, Ints
-from fedcohort.algorithms import ALGORITHMS
-from fedcohort.learning import (
+from fedcohort.privacy import ClientPolicy
+from fedcohort.training import (
     Batched,
     ClientData,
     Dense,
@@ -30,7 +30,7 @@ from fedcohort.learning import (
     TorchModel,
     Trainer,
 )
-from fedcohort.privacy import ClientPolicy
+from fedcohort.training._algorithms import ALGORITHMS
 
 SIZES = [30, 7, 0, 61, 1, 45]
 CLIENTS = np.array([4, 2, 0, 3, 5, 1])

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Problem, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic
-from fedcohort.learning.validation import hold_out, systematic
 from fedcohort.maths._enumeration import every_path
+from fedcohort.training import ClientData, Dense, LearningTask, PlainLoop, Quadratic
+from fedcohort.training._client_data import hold_out, systematic
 
 DIGITS = Problem("digits", "dirichlet-per-class:n=12,alpha=0.3", model="softmax")
 
@@ -132,7 +132,7 @@ def tasks() -> list[LearningTask]:
         import torch
     except ImportError:
         return found
-    from fedcohort.learning import TorchModel
+    from fedcohort.training import TorchModel
 
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
     return [*found, LearningTask(TorchModel(module, torch.nn.functional.cross_entropy), data)]

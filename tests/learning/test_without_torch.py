@@ -16,7 +16,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 RUN = """
-import fedcohort, fedcohort.learning, fedcohort.cli
+import fedcohort, fedcohort.training, fedcohort.cli
 task = fedcohort.Problem("digits", "iid:n=5").task()
 fedcohort.simulate(task, "md:m=2", rounds=1)
 """
@@ -42,15 +42,15 @@ def test_the_base_install_runs() -> None:
 def test_the_extra_is_named(name: str) -> None:
     code = f"""
 from fedcohort._internal.errors import MissingExtra
-import fedcohort.learning
+import fedcohort.training
 try:
-    fedcohort.learning.{name}
+    fedcohort.training.{name}
 except MissingExtra as error:
     print(error)
 """
     said = python(HIDE + code)
     assert said == (
-        f"fedcohort.learning.{name} needs an optional dependency: "
+        f"fedcohort.training.{name} needs an optional dependency: "
         "run `pip install 'fedcohort[torch]'`.\n"
     )
 
@@ -60,7 +60,7 @@ def test_models_by_name_say_what_they_need() -> None:
 from fedcohort._internal.errors import MissingExtra
 from fedcohort import Problem
 from fedcohort.cli.settings import settings
-from fedcohort.learning.models import MODELS
+from fedcohort.training._model import MODELS
 assert Problem("digits", "iid:n=3", model="mlp:hidden=8-8").task().dimension
 assert "cnn" in MODELS and "cnn" not in MODELS.all() and "softmax" in MODELS.all()
 settings(as_json=True)

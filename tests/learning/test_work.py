@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadParameter
-from fedcohort.learning import LocalWork
+from fedcohort.training import LocalWork
 
 
 def test_defaults_are_fifty_steps_of_fifty() -> None:

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fedcohort import Problem, compare, data, flower, simulate, tune
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import ClientData, Dense, LearningTask, LocalWork, Softmax, TorchModel
+from fedcohort.training import ClientData, Dense, LearningTask, LocalWork, Softmax, TorchModel
 
 DIGITS = data.load("digits")
 HELD = ClientData.divide(np.eye(4), [0, 1, 0, 1], None, None, [[0, 1], [2, 3]], 2)

@@ -19,12 +19,12 @@ from fedcohort import Federation, scheme, simulate
 from fedcohort._internal.errors import CheckFailed
 from fedcohort._internal.types import Array
 from fedcohort.cli import app
-from fedcohort.learning import LocalWork, Softmax
 from fedcohort.selection import Scheme
 from fedcohort.selection._queries import missing
 from fedcohort.testing import check_scheme, run_check
 from fedcohort.theory import advise
 from fedcohort.theory.question_cost import bytes_of, rehearse
+from fedcohort.training import LocalWork, Softmax
 
 FILES = sorted(
     path for path in Path(__file__).parent.glob("*.py") if path.stem != Path(__file__).stem

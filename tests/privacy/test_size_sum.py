@@ -10,11 +10,11 @@ from scipy.stats import chisquare, nbinom
 
 from fedcohort import Federation, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter, BudgetExceeded, PolicyRefused
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.maths._noise import law
 from fedcohort.privacy import ClientPolicy, PrivateSize
 from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, draw_share, estimate_sum, possible
 from fedcohort.simulation.private_twin import share_size
+from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(steps=1, lr=0.5, batch=None)
 

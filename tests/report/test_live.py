@@ -5,9 +5,9 @@ import pytest
 from rich.console import Console
 
 from fedcohort import compare, report
-from fedcohort.learning import Quadratic
 from fedcohort.simulation.live import Watch, progress_of
 from fedcohort.simulation.progress import ProgressFile, RunProgress, read_progress
+from fedcohort.training import Quadratic
 
 
 def console(terminal):

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from fedcohort import Comparison, report, schemes, simulate
-from fedcohort.learning import LocalWork, Softmax
 from fedcohort.report import facts
 from fedcohort.report.panels import Shown
 from fedcohort.report.show import page, prose
 from fedcohort.selection import Scheme
+from fedcohort.training import LocalWork, Softmax
 
 Make = Callable[..., Comparison]
 LEVELS = {"md": 0.7, "target": 0.95, "uniform": 0.8}

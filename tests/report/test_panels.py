@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 
 from fedcohort import Comparison, compare, report
 from fedcohort._internal.errors import BadInput, FedcohortWarning, UnknownName
-from fedcohort.learning import Quadratic
 from fedcohort.report import panels
 from fedcohort.report.draw.clients import heat
 from fedcohort.report.draw.drawing import Drawing, meta
 from fedcohort.report.draw.paint import paint
 from fedcohort.report.panels import PANELS, drawings
 from fedcohort.report.show import page
+from fedcohort.training import Quadratic
 
 OWN = '''
 """How many there are."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fedcohort import compare
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.report import facts, write
 from fedcohort.theory import price
+from fedcohort.training import LocalWork, Quadratic
 
 pytest.importorskip("dp_accounting")
 

@@ -7,11 +7,11 @@ import pytest
 
 import fedcohort
 from fedcohort import report
-from fedcohort.learning import LocalWork
 from fedcohort.report import facts
 from fedcohort.report.facts.measures import measured
 from fedcohort.report.show.terminal import summary_columns
 from fedcohort.trace import SUSTAINED
+from fedcohort.training import LocalWork
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from fedcohort import scheme, simulate
-from fedcohort.learning import Quadratic
 from fedcohort.report.facts import weights
 from fedcohort.report.facts.from_trace import federation_of, law_of
 from fedcohort.simulation import Comparison
 from fedcohort.theory import moments
+from fedcohort.training import Quadratic
 
 
 def run(name, rounds=400, seeds=2, **parameters):

@@ -9,9 +9,9 @@ from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort._internal.errors import BadParameter, NotOffered
 from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
-from fedcohort.learning import Softmax
 from fedcohort.testing import check_scheme
 from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.training import Softmax
 
 N, M = 60, 6
 EQUAL = Federation.from_sizes([10] * N)

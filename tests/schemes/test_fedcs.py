@@ -10,8 +10,8 @@ import pytest
 
 from fedcohort import Federation, RoundContext, Selector, scheme, simulate
 from fedcohort._internal.errors import BadParameter
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.theory import every_path
+from fedcohort.training import LocalWork, Quadratic
 
 
 def ends(order: tuple[int, ...], takes: np.ndarray, upload: float) -> float:

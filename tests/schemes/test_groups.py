@@ -10,7 +10,6 @@ import pytest
 
 from fedcohort import Ask, Federation, Selector, scheme
 from fedcohort._internal.errors import BadInput, FedcohortWarning, TooLarge
-from fedcohort.learning import LocalWork
 from fedcohort.maths._clusters import dbscan
 from fedcohort.maths._distances import hellinger
 from fedcohort.maths._noise import noisy_counts
@@ -19,6 +18,7 @@ from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups, _cluster
 from fedcohort.selection import converse
 from fedcohort.simulation import Softmax
 from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.training import LocalWork
 
 METHODS = ("optics", "dbscan", "kmedoids")
 

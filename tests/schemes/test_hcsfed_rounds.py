@@ -11,7 +11,6 @@ import pytest
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
-from fedcohort.learning import Quadratic
 from fedcohort.schemes.hcsfed import (
     COMPRESSED_GRADIENT,
     Cluster,
@@ -22,6 +21,7 @@ from fedcohort.schemes.hcsfed import (
 )
 from fedcohort.selection import Claim, Replies, RoundContext
 from fedcohort.selection._client_rows import LatestRows
+from fedcohort.training import Quadratic
 
 FAMILY = ["importance", "cluster", "cluster-neyman", "hcsfed"]
 F = Fraction

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Cohort, Federation, Replies, RoundContext, Selector, scheme, simulate
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.schemes.latency import TierHistory
 from fedcohort.theory import every_path
+from fedcohort.training import LocalWork, Quadratic
 
 
 def history(shown: list[float], trained: list[int] | None = None) -> TierHistory:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.store import pack, unpack
-from fedcohort.learning import Quadratic
 from fedcohort.selection import Cohort, Replies
 from fedcohort.server import Memory, Plain, aggregator
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.theory import memory_variance, step_variance
+from fedcohort.training import Quadratic
 
 SIZES = [5, 4, 3, 2, 1]
 D = 3

@@ -14,7 +14,6 @@ from scipy.stats import kstest
 
 from fedcohort import simulate
 from fedcohort._internal.errors import BadInput, BudgetSpent, NoEntropy
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.selection import Cohort
@@ -24,6 +23,7 @@ from fedcohort.server.aggregators.gaussian import from_the_system
 from fedcohort.simulation import Random, private
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.private import Budget
+from fedcohort.training import LocalWork, Quadratic
 
 QUIET = {"noise": 1e-12, "seed": 0}
 WORK = LocalWork(steps=1, lr=0.5, batch=None)

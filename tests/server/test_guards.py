@@ -18,7 +18,6 @@ from fedcohort import Cohort, Federation, Scheme, Selector, scheme
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
 from fedcohort._internal.random import stream
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.selection import LOSS, Ask, Claim, NoState, Replies
 from fedcohort.server import AsDrawn, guards
@@ -47,6 +46,7 @@ from fedcohort.server.round import run_round
 from fedcohort.server.state import Setup, State
 from fedcohort.server.transport import Responses, Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
+from fedcohort.training import LocalWork, Quadratic
 
 LEVEL = 1e-6
 

@@ -12,12 +12,12 @@ from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.store import pack, unpack
 from fedcohort.adapters.loop import Loop
-from fedcohort.learning import Softmax
 from fedcohort.selection import Ask, Cohort
 from fedcohort.server import Memory
 from fedcohort.server.aggregators import MemoryState
 from fedcohort.server.aggregators._guess import Guess
 from fedcohort.theory import step_variance
+from fedcohort.training import Softmax
 
 SIZES, D, N = [5, 4, 3, 2, 1], 3, 12
 FEDERATION = Federation.from_sizes(SIZES)

@@ -12,12 +12,12 @@ import fedcohort
 from fedcohort import Cohort, Federation, Selector
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.selection import Reserve
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
 from fedcohort.server._dropouts import Completed
 from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.training import LocalWork, Quadratic
 from helpers.settling import complete, survived
 
 WITHOUT_LAW = (

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import fedcohort
 from fedcohort import Cohort
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import Quadratic
 from fedcohort.server import Plain, aggregator
 from fedcohort.server.aggregators import Krum, Median, TrimmedMean, _robust
+from fedcohort.training import Quadratic
 
 ROBUST = [Median(), TrimmedMean(share=0.2), Krum(f=2)]
 TABLES = st.lists(

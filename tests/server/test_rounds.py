@@ -12,8 +12,6 @@ import fedcohort
 from fedcohort import Federation, Selector, scheme
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, FedcohortWarning
-from fedcohort.algorithms import algorithm
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import Ledger
 from fedcohort.selection._scripted import scripted
 from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, guards
@@ -25,6 +23,7 @@ from fedcohort.server.round import run_round, select_cohort
 from fedcohort.server.state import Setup, State
 from fedcohort.server.transport import Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
+from fedcohort.training import LocalWork, Quadratic, algorithm
 
 SIZES = np.arange(1, 13) * 10
 ASKING = [

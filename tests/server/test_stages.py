@@ -15,12 +15,11 @@ import pytest
 
 import fedcohort
 from fedcohort import scheme
-from fedcohort.algorithms import algorithm
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import aggregator, guards, stages
 from fedcohort.server.stages import Stages
 from fedcohort.server.state import Setup, Statistics
 from fedcohort.simulation.engine import Simulation
+from fedcohort.training import LocalWork, Quadratic, algorithm
 
 SOURCE = str(Path(fedcohort.__file__).parent)
 TASK = Quadratic(np.arange(24.0).reshape(12, 2), np.arange(1, 13))
@@ -132,7 +131,7 @@ def second_round(monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> 
 OPTIONAL = {
     "server/stages.py": {"hardened": "clip"},
     "server/_guards.py": {"hardened": "clip"},
-    "algorithms/scaffold.py": {"algorithm": "scaffold"},
+    "training/_algorithms.py": {"algorithm": "scaffold"},
     "simulation/local_stage.py": {"algorithm": "scaffold"},
     "simulation/environment.py": {"availability": "random:probability=0.9"},
     "simulation/clock.py": {"devices": "lognormal"},

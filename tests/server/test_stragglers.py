@@ -10,11 +10,11 @@ import pytest
 
 from fedcohort import Federation, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.server import AsDrawn, Attendance, Redraw, Survivors, straggler_rule
 from fedcohort.server._stragglers import STRAGGLERS, Deadline, First, OverCommit, Wait, prepared
 from fedcohort.simulation import Always
 from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.training import LocalWork, Quadratic
 from helpers.settling import complete
 
 NOBODY = np.zeros(0)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.learning import LocalWork, Quadratic, Softmax
 from fedcohort.simulation import simulate
 from fedcohort.simulation.bounds import bound_beside_runs, full_gradient
 from fedcohort.theory import convergence_bound
+from fedcohort.training import LocalWork, Quadratic, Softmax
 
 MINIMA = np.array([[1, 0], [0, 2], [-1, 1], [2, -1], [-2, -2]], dtype=float)
 TASK = Quadratic(MINIMA, sizes=[5, 4, 3, 2, 1])

@@ -6,10 +6,10 @@ import pytest
 from fedcohort import LocalWork, compare, report, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.random import stream
-from fedcohort.learning.batches import batches
 from fedcohort.server import Adam
 from fedcohort.simulation import MLP, Centralised, Quadratic, Random, Softmax
 from fedcohort.simulation.problem import Problem
+from fedcohort.training._task import batches
 
 WORK = LocalWork(steps=20, batch=7, lr=0.5, mu=0.3)
 

@@ -9,9 +9,9 @@ import pytest
 
 from fedcohort import Ask, Signal
 from fedcohort._internal.errors import NotOffered
-from fedcohort.learning import MLP, LocalWork, Quadratic, Softmax
 from fedcohort.selection import LABEL_HISTOGRAM, UPDATE
 from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.training import MLP, LocalWork, Quadratic, Softmax
 
 EVERYONE = np.arange(3)
 WORK = LocalWork(steps=2, batch=5, lr=0.1)

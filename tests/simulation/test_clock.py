@@ -11,7 +11,6 @@ from scipy import integrate, stats
 
 from fedcohort import simulate
 from fedcohort._internal.errors import BadInput, DataNotFound
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.selection import LOSS, Ask
 from fedcohort.simulation import devices
@@ -19,6 +18,7 @@ from fedcohort.simulation._devices import DEVICES, Equal, Groups, Lognormal, Pho
 from fedcohort.simulation.clock import IDLE, Clock
 from fedcohort.simulation.engine import Simulation
 from fedcohort.trace import Trace
+from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(epochs=2, batch=5)
 pytestmark = pytest.mark.filterwarnings("ignore::fedcohort._internal.errors.UnequalWork")
@@ -93,10 +93,10 @@ def test_bytes_are_those_of_the_ledger(tmp_path, scheme: str, algorithm: str) ->
     task, rounds = quadratic((10, 30, 20, 5, 9, 14)), 4
     path = tmp_path / "devices.csv"
     path.write_text("".join(f"{i},1e-12,1,1\n" for i in range(6)), encoding="utf-8")
-    from fedcohort.algorithms import algorithm as algorithm_by_name
     from fedcohort.schemes import as_scheme
     from fedcohort.server.state import Setup
     from fedcohort.simulation import Always
+    from fedcohort.training import algorithm as algorithm_by_name
 
     setup = Setup(as_scheme(scheme), 0, algorithm=algorithm_by_name(algorithm))
     run = Simulation(task, setup, WORK, Always(), None, Table(path=str(path)))

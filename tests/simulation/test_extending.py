@@ -11,12 +11,12 @@ import pytest
 
 from fedcohort import Comparison, LocalWork, Trace, compare, scheme, simulate
 from fedcohort._internal.errors import BadCheckpoint, BadInput, FedcohortWarning
-from fedcohort.learning import Softmax
 from fedcohort.report.show.prose import lacking
 from fedcohort.schemes import schemes
 from fedcohort.simulation import Centralised, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.onward import End
+from fedcohort.training import Softmax
 
 N = 12
 WORK = LocalWork(steps=2, batch=5, lr=0.2)
@@ -118,7 +118,7 @@ def test_centralised_training_is_extended_too(tmp_path: Path) -> None:
 
 def test_a_torch_model_is_extended_too(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from fedcohort.learning import ClientData, LearningTask, TorchModel
+    from fedcohort.training import ClientData, LearningTask, TorchModel
 
     torch.manual_seed(0)
     net = torch.nn.Sequential(

@@ -13,10 +13,10 @@ from scipy.stats import binomtest, norm
 
 from fedcohort import simulate
 from fedcohort._internal.errors import BadInput, DataNotFound
-from fedcohort.learning import LocalWork, Quadratic
 from fedcohort.simulation import availability
 from fedcohort.simulation._availability import Intervals, InTime, Sessions
 from fedcohort.simulation.fedscale import convert_behaviour, convert_capacity, plain_values
+from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(steps=10, batch=10)
 

@@ -19,9 +19,9 @@ from fedcohort import Comparison, LocalWork, Trace, compare, report, simulate
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.cli import app
-from fedcohort.learning import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 from fedcohort.report.show.sheets import sheets as all_sheets
+from fedcohort.training import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype(np.float32)

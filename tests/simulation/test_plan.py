@@ -11,10 +11,10 @@ from rich.console import Console
 
 from fedcohort import compare, report, scheme
 from fedcohort._internal.errors import BadInput, UnknownName
-from fedcohort.learning import LocalWork, Softmax
 from fedcohort.report.facts.significance import holm, sign_flip_p
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.plan import Plan, default_seeds, seeds_needed
+from fedcohort.training import LocalWork, Softmax
 
 RNG = np.random.default_rng(0)
 TASK = Softmax(

@@ -10,7 +10,7 @@ import pytest
 from fedcohort import LocalWork, Problem, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort.data.partition import PAPER1_SIZES, make
-from fedcohort.learning import Quadratic
+from fedcohort.training import Quadratic
 
 
 def test_settings_stand_in_the_word_or_beside_it() -> None:

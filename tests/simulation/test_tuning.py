@@ -15,12 +15,12 @@ from scipy import stats
 from fedcohort import LocalWork, Problem, Tuning, compare, scheme, tune
 from fedcohort import data as data_sets
 from fedcohort._internal.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
-from fedcohort.learning import Quadratic
 from fedcohort.simulation import Arm
 from fedcohort.simulation.arms import arm, labelled
 from fedcohort.simulation.grid import axes_of, configurations, configured, named, some_of
 from fedcohort.simulation.trials import Trial
 from fedcohort.simulation.tuning import score
+from fedcohort.training import Quadratic
 
 PROBLEM = Problem("digits", "dirichlet-per-class:n=8,alpha=0.5")
 WORK = LocalWork(steps=10, batch=5, lr=0.1)

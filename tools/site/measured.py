@@ -14,12 +14,12 @@ import fedcohort
 from fedcohort import theory
 from fedcohort._internal.errors import FedcohortError
 from fedcohort._internal.types import Floats, Ints
-from fedcohort.learning import LocalWork
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection import Scheme
 from fedcohort.simulation.problem import Problem
 from fedcohort.theory import SchemeFacts
 from fedcohort.trace import Trace
+from fedcohort.training import LocalWork
 
 DOCS = Path(__file__).parents[2] / "docs"
 DATA, PARTITION = "digits", "dirichlet-per-class:n=24,alpha=0.3"

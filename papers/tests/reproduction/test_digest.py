@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.learning import LocalWork
 from fedcohort.schemes.classical import MD
 from fedcohort.schemes.fedsampling import FedSampling
 from fedcohort.simulation import Arm
 from fedcohort.simulation.problem import Problem
+from fedcohort.training import LocalWork
 from fedcohort_papers import recipes as package
 from fedcohort_papers.recipes import (
     Cell,

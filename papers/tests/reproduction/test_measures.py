@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort import LocalWork, Problem, Trace, scheme, simulate
 from fedcohort._internal.errors import BadInput, UnknownName
-from fedcohort.learning import Quadratic
+from fedcohort.training import Quadratic
 from fedcohort_papers.reproduction.measures import MEASURES, measure, never, word
 
 

@@ -151,7 +151,12 @@ class _Source:
         return None
 
     def derives(self, node: ast.ClassDef, base: str) -> bool:
-        """Whether a class derives from one named `base`, also through modules of its package."""
+        """Whether a class derives from one named `base`, also through modules of its package.
+
+        A class that is registered with it, by the decorator ``@base.register``, counts as well.
+        """
+        if f"{base}.register" in map(ast.unparse, node.decorator_list):
+            return True
         for each in node.bases:
             written = ast.unparse(each.value if isinstance(each, ast.Subscript) else each)
             name = written.rpartition(".")[2]
@@ -637,11 +642,11 @@ class PartOf:
 
 
 KINDS = (
-    "fedcohort.algorithms:ALGORITHMS",
+    "fedcohort.training._algorithms:ALGORITHMS",
     "fedcohort.data.partition:PARTITIONS",
     "fedcohort.data.sets:DATA_SETS",
-    "fedcohort.learning.models:MODELS",
-    "fedcohort.learning._local:SCHEDULES",
+    "fedcohort.training._model:MODELS",
+    "fedcohort.training._local:SCHEDULES",
     "fedcohort.report.panels:PANELS",
     "fedcohort.schemes:SCHEMES",
     "fedcohort.server.aggregators:AGGREGATORS",

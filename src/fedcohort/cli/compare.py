@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from fedcohort._internal.parameters import OneOf, Real, Whole
-from fedcohort.algorithms import ALGORITHMS
 from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import (
     CrossingOption,
@@ -20,8 +19,6 @@ from fedcohort.cli.running import (
 )
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
-from fedcohort.learning._local import SCHEDULES
-from fedcohort.learning.models import MODELS
 from fedcohort.server._dropouts import RULES
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS
@@ -33,6 +30,9 @@ from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.plan import default_seeds
 from fedcohort.simulation.problem import OTHERWISE
 from fedcohort.trace import CROSSINGS, SUSTAINED
+from fedcohort.training._algorithms import ALGORITHMS
+from fedcohort.training._local import SCHEDULES
+from fedcohort.training._model import MODELS
 
 BY_DEFAULT = f"natural where the data name clients, else {OTHERWISE}"
 """How data is divided without --partition."""

@@ -10,11 +10,9 @@ from typing import Any
 
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import OneOf, Real, Whole
-from fedcohort.algorithms import algorithm
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
-from fedcohort.learning._local import BATCHES
 from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.server._dropouts import dropout_rule
 from fedcohort.server._guards import guards
@@ -30,6 +28,8 @@ from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import SEEDS_LIMIT
 from fedcohort.simulation.measures import known_measures
 from fedcohort.simulation.problem import Problem
+from fedcohort.training._algorithms import algorithm
+from fedcohort.training._local import BATCHES
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from fedcohort import report
 from fedcohort._internal.errors import BadInput, UnequalWork
 from fedcohort._internal.parameters import Constraint
 from fedcohort._internal.registry import Kind
-from fedcohort.algorithms import Algorithm
 from fedcohort.report.show.format import counted
 from fedcohort.selection._scheme import Disclosure
 from fedcohort.server._guards import Guard
@@ -28,6 +27,7 @@ from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.processes import JOBS_LIMIT
 from fedcohort.simulation.runfolder import CROSSING
 from fedcohort.trace import SUSTAINED
+from fedcohort.training._algorithms import Algorithm
 
 
 def check_options(options: dict[str, tuple[Constraint, object]]) -> None:

@@ -107,9 +107,11 @@ def _filtered(
 
 def cited() -> dict[str, Citation]:
     """Everything with a citation: schemes, and what is combined with them."""
-    from fedcohort.algorithms import ALGORITHMS  # a list of schemes need not wait for these
     from fedcohort.server._optimizers import OPTIMISERS
     from fedcohort.server.aggregators import AGGREGATORS
+    from fedcohort.training._algorithms import (
+        ALGORITHMS,  # a list of schemes need not wait for these
+    )
 
     out: dict[str, Citation] = {f"scheme {name}": find(name).paper for name in SCHEMES}
     others: tuple[Kind[Any], ...] = (ALGORITHMS, AGGREGATORS, OPTIMISERS)

@@ -14,7 +14,6 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedcohort._internal.errors import TooFewClients
 from fedcohort._internal.types import Array, Ints
-from fedcohort.algorithms import Algorithm, LocalSgd
 from fedcohort.flower import logbook, wire
 from fedcohort.flower.arrivals import Arrivals, answered
 from fedcohort.flower.exchange import Admitted, Outgoing, received
@@ -39,6 +38,7 @@ from fedcohort.server.transport import (
     blocks,
     stacked,
 )
+from fedcohort.training._algorithms import Algorithm, LocalSgd
 
 log = logging.getLogger("flwr.fedcohort")
 

@@ -32,7 +32,6 @@ from flwr.clientapp import ClientApp
 
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.types import Array
-from fedcohort.algorithms import ALGORITHMS, Algorithm
 from fedcohort.flower import wire
 from fedcohort.flower.coins import toss
 from fedcohort.flower.local import rule_unused
@@ -52,6 +51,7 @@ from fedcohort.selection._queries import (
 from fedcohort.server._guards import GUARDS
 from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.server.aggregators.gaussian import noisy_part
+from fedcohort.training._algorithms import ALGORITHMS, Algorithm
 
 Build = Callable[[Context], Any]
 Handler = Callable[[Message, Context], Message]

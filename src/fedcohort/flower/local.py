@@ -13,11 +13,10 @@ from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.files import file_name
 from fedcohort._internal.types import Array
-from fedcohort.algorithms import Algorithm, Vectors
-from fedcohort.algorithms.base import reported, weighed_by_samples
 from fedcohort.flower.wire import Layout
 from fedcohort.flower.work import Rule
-from fedcohort.learning._local import LocalWork
+from fedcohort.training._algorithms import Algorithm, Vectors, reported, weighed_by_samples
+from fedcohort.training._local import LocalWork
 
 MEMORY = "client-memory"
 KEPT, PROPOSED = "kept", "proposed"

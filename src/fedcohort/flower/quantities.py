@@ -14,14 +14,14 @@ from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.types import Array, Ints
-from fedcohort.algorithms.base import MODEL
 from fedcohort.flower import wire
 from fedcohort.flower.local import LocalTraining, Memory, rule_unused
 from fedcohort.flower.work import Work
-from fedcohort.learning._local import LocalWork
 from fedcohort.privacy import PrivateCounts, PrivateSize, SizeReport, SizeRequest
 from fedcohort.privacy._size_estimate import MECHANISM, SizeShare
 from fedcohort.selection._queries import Client
+from fedcohort.training._algorithms import MODEL
+from fedcohort.training._local import LocalWork
 
 if TYPE_CHECKING:
     from fedcohort.flower.client import CohortClientApp

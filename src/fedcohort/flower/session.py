@@ -17,7 +17,6 @@ from fedcohort._internal.environment import versions
 from fedcohort._internal.errors import BadInput, TooFewClients, brief
 from fedcohort._internal.random import key_of
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms.base import shifted
 from fedcohort.flower import wire
 from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
@@ -35,6 +34,7 @@ from fedcohort.server.records import Record
 from fedcohort.server.round import Queries
 from fedcohort.server.state import Selection, Setup, State, Statistics
 from fedcohort.simulation.private import Budget, calibrated, promised
+from fedcohort.training._algorithms import shifted
 
 log = logging.getLogger("flwr.fedcohort")
 

@@ -21,8 +21,6 @@ from flwr.serverapp.strategy import Result, Strategy
 from fedcohort._internal.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
 from fedcohort._internal.random import checked_seed
 from fedcohort._internal.types import Array, Ints
-from fedcohort.algorithms import Algorithm
-from fedcohort.algorithms import algorithm as algorithm_by_name
 from fedcohort.flower import arguments, logbook
 from fedcohort.flower.announcement import announce
 from fedcohort.flower.arrivals import Arrivals
@@ -51,6 +49,8 @@ from fedcohort.server.records import Record
 from fedcohort.server.round import select_cohort, train_and_aggregate
 from fedcohort.server.state import Selection, Setup
 from fedcohort.server.transport import Request, TrainRequest, drive
+from fedcohort.training._algorithms import Algorithm
+from fedcohort.training._algorithms import algorithm as algorithm_by_name
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -88,7 +88,7 @@ class CohortStrategy(Strategy):
         What becomes of the weights when chosen clients do not answer, from `fedcohort.server`,
         or its name (``"redraw"``, ``"hajek"``, ``"survivors"``, ``"none"``); `Redraw` by default.
     algorithm
-        What a chosen client does, from `fedcohort.algorithms`, or its name (``"fedprox:mu=0.1"``);
+        What a chosen client does, from `fedcohort.training`, or its name (``"fedprox:mu=0.1"``);
         plain SGD by default. Clients must have it: installed, or by ``client_app(algorithms=)``.
     hardened
         What is done about clients that lie, as for `fedcohort.simulate`: True for everything, or

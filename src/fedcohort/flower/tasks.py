@@ -14,11 +14,11 @@ from fedcohort._internal.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work
-from fedcohort.learning import Task
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.model import cut
-from fedcohort.learning.wrong_use import check_task, check_work
 from fedcohort.simulation.clients import Coins, SimulatedClients
+from fedcohort.training import Task
+from fedcohort.training._call_checks import check_task, check_work
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import cut
 
 THETA = "theta"
 """The name of a model that travels as one array; others travel layer by layer."""

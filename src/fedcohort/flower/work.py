@@ -15,8 +15,8 @@ from fedcohort._internal.random import from_key, stream
 from fedcohort._internal.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.coins import COIN_BYTES
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.batches import participants
+from fedcohort.training._local import LocalWork
+from fedcohort.training._task import participants
 
 
 class Rule(NamedTuple):

@@ -24,7 +24,6 @@ import numpy as np
 from fedcohort._internal.errors import BadInput, FedcohortWarning
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms.base import Algorithm
 from fedcohort.selection._client_rows import fits
 from fedcohort.selection._cohort import Cohort, Replies
 from fedcohort.selection._federation import Federation
@@ -33,6 +32,7 @@ from fedcohort.selection._scheme import RoundContext
 from fedcohort.server._guards import Guard, Outcome
 from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 from fedcohort.server.transport import UpdateBlock, UpdateSum
+from fedcohort.training._algorithms import Algorithm
 
 if TYPE_CHECKING:
     from fedcohort.server.state import Selection, Setup, State

@@ -12,8 +12,6 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms.base import Algorithm, Layers
-from fedcohort.algorithms.sgd import LocalSgd
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation
@@ -27,6 +25,7 @@ from fedcohort.server.aggregators.base import Aggregator
 from fedcohort.server.aggregators.plain import Plain
 from fedcohort.server.latencies import Latencies
 from fedcohort.server.stages import Stages
+from fedcohort.training._algorithms import Algorithm, Layers, LocalSgd
 
 
 class Statistics(NamedTuple):
@@ -171,7 +170,7 @@ class State:
         theta: Floats,
         layers: Layers | None = None,
     ) -> State:
-        """Before the first round; ``layers`` as for `fedcohort.algorithms.Algorithm.start`."""
+        """Before the first round; ``layers`` as for `fedcohort.training.Algorithm.start`."""
         n, dimension, algorithm = len(federation), len(theta), setup.algorithm
         return cls(
             0,

@@ -1,6 +1,5 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
-from fedcohort.learning import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 from fedcohort.simulation._availability import (
     Always,
     Availability,
@@ -15,6 +14,7 @@ from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
 from fedcohort.trace import Trace
+from fedcohort.training import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 
 __all__ = [
     "MLP",

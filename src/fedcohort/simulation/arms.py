@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.parameters import spec
 from fedcohort._internal.registry import Kind
-from fedcohort.algorithms import ALGORITHMS, Algorithm
-from fedcohort.learning import LocalWork, Task
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.selection._scheme import Disclosure, Scheme
 from fedcohort.server import Aggregator, Optimiser, aggregator
@@ -25,6 +23,8 @@ from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.runfolder import code_of
 from fedcohort.trace import Trace
+from fedcohort.training import LocalWork, Task
+from fedcohort.training._algorithms import ALGORITHMS, Algorithm
 
 OWN = "own parts"
 """The setting of a run that names the parts which are its arm's own."""

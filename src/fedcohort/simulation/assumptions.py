@@ -8,8 +8,8 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.types import Floats
-from fedcohort.learning import LocalWork, Quadratic, Softmax, Task
 from fedcohort.theory.convergence import Training
+from fedcohort.training import LocalWork, Quadratic, Softmax, Task
 
 
 def assumptions(task: Task, work: LocalWork, rounds: int, *, eta_g: float = 1.0) -> Training:

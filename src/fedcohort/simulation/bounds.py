@@ -11,7 +11,6 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import checked_seed, stream
 from fedcohort._internal.types import Floats
-from fedcohort.learning import LocalWork, Quadratic, Task
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._scheme import Scheme
 from fedcohort.server._optimizers import Sgd
@@ -22,6 +21,7 @@ from fedcohort.simulation.engine import Simulation, check_rounds, federation_of
 from fedcohort.theory.convergence import ConvergenceBound, Training, convergence_bound
 from fedcohort.theory.expected_run import expected_gradients
 from fedcohort.theory.pilot import Known
+from fedcohort.training import LocalWork, Quadratic, Task
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcohort._internal.parameters import Checked, Whole
-from fedcohort.learning import Task
-from fedcohort.learning._local import LocalWork
 from fedcohort.selection._scheme import Disclosure
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.recorder import Progress
 from fedcohort.trace import Trace
+from fedcohort.training import Task
+from fedcohort.training._local import LocalWork
 
 CENTRALISED = "centralised"
 CLIENTS = "client-accuracy"

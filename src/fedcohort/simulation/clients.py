@@ -12,10 +12,6 @@ import numpy as np
 from fedcohort._internal.errors import NotOffered
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms import Vectors
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.model import cut
-from fedcohort.learning.task import Task
 from fedcohort.maths._noise import noisy_counts
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy._size_estimate import SizeShare
@@ -23,6 +19,10 @@ from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._queries import Ask, Client
 from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.private_twin import report_size, share_size
+from fedcohort.training._algorithms import Vectors
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import cut
+from fedcohort.training._task import Task
 
 Coins = Callable[[str, int], np.random.Generator]
 """The generator for a purpose, of a client."""

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from fedcohort._internal.types import Array, Bools, Floats, Ints
-from fedcohort.learning._local import LocalWork
 from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
 from fedcohort.selection._queries import UPDATE, Ask, Signal, row_bytes
 from fedcohort.server._stragglers import Closed
 from fedcohort.server.latencies import Stopwatch
 from fedcohort.simulation._devices import DeviceModel
+from fedcohort.training._local import LocalWork
 
 IDLE = 60.0
 """Seconds after which a round ends for which nobody was there."""

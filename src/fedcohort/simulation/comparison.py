@@ -17,10 +17,6 @@ from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, Un
 from fedcohort._internal.files import as_path
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.random import checked_seed
-from fedcohort.algorithms import algorithm
-from fedcohort.algorithms.base import unequal_work
-from fedcohort.learning import LocalWork, Task
-from fedcohort.learning.wrong_use import check_work, says_how
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server._guards import guards
@@ -59,6 +55,9 @@ from fedcohort.simulation.runfolder import (
 )
 from fedcohort.simulation.workers import Lost, Pool, Unit
 from fedcohort.trace import Trace
+from fedcohort.training import LocalWork, Task
+from fedcohort.training._algorithms import algorithm, unequal_work
+from fedcohort.training._call_checks import check_work, says_how
 
 STATE = "state"
 """The setting that says of a run that was not simulated: finished, running or stopped."""

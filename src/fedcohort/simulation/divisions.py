@@ -11,9 +11,9 @@ import numpy as np
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.random import checked_seed
-from fedcohort.learning import Task
-from fedcohort.learning.wrong_use import check_task
 from fedcohort.simulation.problem import Loaded, Problem
+from fedcohort.training import Task
+from fedcohort.training._call_checks import check_task
 
 LIMIT = 10_000
 """So many divisions a comparison may have."""

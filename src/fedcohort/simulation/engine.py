@@ -17,12 +17,6 @@ from fedcohort._internal.files import as_path
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.random import checked_seed
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.algorithms import Algorithm, LocalSgd, Vectors
-from fedcohort.algorithms import algorithm as algorithm_by_name
-from fedcohort.algorithms.base import unequal_work
-from fedcohort.learning import LocalWork, Task
-from fedcohort.learning._local import CONSTANT
-from fedcohort.learning.wrong_use import check_task, check_work, says_how
 from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._cohort import Cohort
@@ -64,6 +58,11 @@ from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.simulation.recorder import Progress, Recorder
 from fedcohort.simulation.runfolder import ORACLE
 from fedcohort.trace import Trace
+from fedcohort.training import LocalWork, Task
+from fedcohort.training._algorithms import Algorithm, LocalSgd, Vectors, unequal_work
+from fedcohort.training._algorithms import algorithm as algorithm_by_name
+from fedcohort.training._call_checks import check_task, check_work, says_how
+from fedcohort.training._local import CONSTANT
 
 DEFERRED = 16
 """Models are kept for this many evaluations, which are then one wide product."""
@@ -123,7 +122,7 @@ def simulate(
         default, unless they leave or are late (see the next two), for which weights are then
         corrected (`fedcohort.server.Hajek`).
     algorithm
-        What a chosen client does, from `fedcohort.algorithms`, or words for it
+        What a chosen client does, from `fedcohort.training`, or words for it
         (``"fedprox:mu=0.1"``); plain SGD by default.
     hardened
         What is done about clients that lie: True for all that `fedcohort.server._guards` has, as
@@ -158,7 +157,7 @@ def simulate(
         The trace of the same run with fewer rounds, which wrote ``keep``: it goes on from there,
         and what comes out is that of one run, bit for bit.
 
-    >>> from fedcohort.learning import Quadratic
+    >>> from fedcohort.training import Quadratic
     >>> task = Quadratic([[0.0], [1.0]], sizes=[1, 3])
     >>> trace = simulate(task, "full", rounds=3, work=LocalWork(steps=1, lr=1.0, batch=None))
     >>> float(trace.model[0])

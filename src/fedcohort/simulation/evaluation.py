@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort._internal.types import Floats, Ints
-from fedcohort.learning.task import Evaluation, Task
+from fedcohort.training._task import Evaluation, Task
 
 
 def evaluated(task: Task, models: Floats) -> Evaluation:
@@ -15,7 +15,7 @@ def evaluated(task: Task, models: Floats) -> Evaluation:
     accuracy on the test set, which is common to all, are means over the models, each by the
     importance of the clients that have it.
 
-    >>> from fedcohort.learning import Quadratic
+    >>> from fedcohort.training import Quadratic
     >>> task = Quadratic([[0.0], [2.0]])
     >>> evaluated(task, np.array([[[0.0], [2.0]]])).train_loss
     array([0.])

@@ -10,9 +10,9 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.types import Floats, Ints
-from fedcohort.learning import Evaluation, LearningTask, Task
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
 from fedcohort.simulation.evaluation import shares_of
+from fedcohort.training import Evaluation, LearningTask, Task
 
 WORST = 0.1
 """The share of clients that the worst tenth is."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.parameters import spec, split, value
-from fedcohort.learning._local import LocalWork
+from fedcohort.training._local import LocalWork
 
 SETTINGS = tuple(field.name for field in fields(LocalWork))
 

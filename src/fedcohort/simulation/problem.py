@@ -17,11 +17,11 @@ from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.random import stream
 from fedcohort._internal.registry import Prepared
 from fedcohort.data.partition import PARTITIONS, Partition
-from fedcohort.learning import ClientData, LearningTask, Model, Task
-from fedcohort.learning.models import MODELS
-from fedcohort.learning.validation import hold_out
-from fedcohort.learning.wrong_use import check_model
 from fedcohort.selection._federation import importance_of
+from fedcohort.training import ClientData, LearningTask, Model, Task
+from fedcohort.training._call_checks import check_model
+from fedcohort.training._client_data import hold_out
+from fedcohort.training._model import MODELS
 
 __all__ = ["MODELS", "OTHERWISE", "Loaded", "Problem", "reading_once"]
 

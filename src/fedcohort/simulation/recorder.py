@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort._internal.types import Floats
-from fedcohort.learning import Task
 from fedcohort.server.membership import diagnostics
 from fedcohort.server.records import Record, joined
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import f1_of, measure
 from fedcohort.trace import Trace
+from fedcohort.training import Task
 
 if TYPE_CHECKING:
     from fedcohort.simulation.engine import Simulation

@@ -10,12 +10,12 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats
-from fedcohort.learning import Task
-from fedcohort.learning._local import LocalWork
 from fedcohort.selection._scheme import Scheme
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import federation_of
 from fedcohort.theory.skew import Skew, objective_gap, selection_skew
+from fedcohort.training import Task
+from fedcohort.training._local import LocalWork
 
 ALONE = LocalWork(steps=200, batch=None, lr=0.1)
 """How a client trains alone to find its own optimum."""
@@ -54,7 +54,7 @@ def skew_on(
         As for `selection_skew`.
 
     >>> from fedcohort import scheme
-    >>> from fedcohort.learning import Quadratic
+    >>> from fedcohort.training import Quadratic
     >>> task = Quadratic([[0.0], [2.0]])
     >>> found = skew_on(task, scheme("pow-d", m=1, d=2), np.array([[0.0], [1.0]]))
     >>> round(found.gap, 6), found.skew.table.round(3).tolist()

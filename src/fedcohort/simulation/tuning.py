@@ -11,8 +11,6 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.parameters import Maybe, Whole, is_whole
-from fedcohort.learning import Task
-from fedcohort.learning.wrong_use import check_task, says_how
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.comparison import built_options, compare
@@ -33,6 +31,8 @@ from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.simulation.trials import BY, Trial, Tuning
 from fedcohort.simulation.workers import Unit
 from fedcohort.trace import Trace
+from fedcohort.training import Task
+from fedcohort.training._call_checks import check_task, says_how
 
 FIRST_SEED = 1000
 """Runs that tune have other seeds than those that are judged (0, 1, ...): luck is not chosen."""

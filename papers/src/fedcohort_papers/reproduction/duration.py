@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from fedcohort._internal.errors import BadCheckpoint, Diverged
-from fedcohort.learning import Task
 from fedcohort.simulation import Arm, Centralised
 from fedcohort.simulation.arms import labelled
 from fedcohort.simulation.centralised import upper_lines
@@ -27,6 +26,7 @@ from fedcohort.simulation.processes import Processes
 from fedcohort.simulation.runfolder import run_file
 from fedcohort.simulation.tuning import FIRST_SEED
 from fedcohort.trace import Trace
+from fedcohort.training import Task
 from fedcohort_papers.reproduction.recipe import Cell
 from fedcohort_papers.reproduction.running import Run, timed
 from fedcohort_papers.reproduction.tuned import CENTRAL, searched

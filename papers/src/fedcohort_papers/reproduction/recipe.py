@@ -17,10 +17,10 @@ from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.fingerprint import source_digest
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.types import Array, fields_not_at_default, plain_settings, settings_digest
-from fedcohort.learning import LocalWork, Task
 from fedcohort.simulation.arms import Which
 from fedcohort.simulation.grid import Grid
 from fedcohort.simulation.problem import Problem
+from fedcohort.training import LocalWork, Task
 
 if TYPE_CHECKING:
     from fedcohort_papers.reproduction.drawing import Panel

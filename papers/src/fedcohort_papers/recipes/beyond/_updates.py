@@ -10,7 +10,6 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
-from fedcohort.learning import Task
 from fedcohort.selection import UPDATE, Ask, Design, RoundContext
 from fedcohort.server import Aggregator, aggregator
 from fedcohort.server.aggregators import MemoryState
@@ -20,6 +19,7 @@ from fedcohort.simulation.arms import arm
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.engine import Simulation
 from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.training import Task
 
 COHORTS = 100
 """Drawn where a variance has no formula."""

@@ -11,9 +11,9 @@ import numpy as np
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
 from fedcohort.data.partition import lognormal_sizes
-from fedcohort.learning import LocalWork
 from fedcohort.privacy import SizeReport, clipping, standard_error
 from fedcohort.simulation.problem import Problem
+from fedcohort.training import LocalWork
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.recipes.fedsampling._runs import (
     COMPARABLE,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fedcohort.learning import LocalWork
 from fedcohort.schemes.fedsampling import FedSampling
 from fedcohort.simulation.problem import Problem
+from fedcohort.training import LocalWork
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.recipes.fedsampling._runs import (
     AS_PRINTED,

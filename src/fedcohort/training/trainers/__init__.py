@@ -1,8 +1,8 @@
 """How clients train; the first that can is taken, unless a task is given another."""
 
-from fedcohort.learning.trainer import Trainer
-from fedcohort.learning.trainers._batched import Batched
-from fedcohort.learning.trainers._plain import PlainLoop
+from fedcohort.training._model import Trainer
+from fedcohort.training.trainers._batched import Batched
+from fedcohort.training.trainers._plain import PlainLoop
 
 TRAINERS: tuple[Trainer, ...] = (Batched(), PlainLoop())
 """From fast and particular to slow and general: `Batched` (numpy, clients side by side, Gram or

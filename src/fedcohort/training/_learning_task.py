@@ -11,16 +11,13 @@ from numpy.typing import ArrayLike
 
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.batches import participants
-from fedcohort.learning.checks import is_integer
-from fedcohort.learning.data import ClientData
-from fedcohort.learning.model import Model
-from fedcohort.learning.task import Evaluation, Task, check_importance
-from fedcohort.learning.trainer import Computation, Trainer
-from fedcohort.learning.trainers import TRAINERS
-from fedcohort.learning.wrong_use import check_parts
 from fedcohort.maths._draws import distinct
+from fedcohort.training._call_checks import check_parts
+from fedcohort.training._client_data import ClientData, is_integer
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import Computation, Model, Trainer
+from fedcohort.training._task import Evaluation, Task, check_importance, participants
+from fedcohort.training.trainers import TRAINERS
 
 _MERGE = 512  # samples: clients with fewer are evaluated together
 
@@ -35,15 +32,15 @@ class LearningTask(Task):
     data : ClientData
         Who holds which samples, and the test set.
     trainer : Trainer, optional
-        How it is computed; by default the first of `fedcohort.learning.trainers.TRAINERS` that
+        How it is computed; by default the first of `fedcohort.training.trainers.TRAINERS` that
         can: in numpy, clients side by side, for dense networks; for any other model a plain
-        loop. A torch model chooses by itself, see `fedcohort.learning.network.Network`.
+        loop. A torch model chooses by itself, see `fedcohort.training._torch_model.Network`.
     importance : (n,) floats, optional
         p; by size unless given.
 
     Examples
     --------
-    >>> from fedcohort.learning import ClientData, Dense
+    >>> from fedcohort.training import ClientData, Dense
     >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
     >>> data = ClientData.divide(x, y, x, y, clients=[[0, 1], [2, 3]], classes=2)
     >>> task = LearningTask(Dense((4, 2), start="zero"), data)

@@ -65,7 +65,7 @@ class LocalWork:
 
     where ``theta_0`` is the model that the server sent, and v is zero at the begin of a round.
     The drift is zero, unless a local algorithm gives each client a vector of its own (see
-    `fedcohort.learning.Task.updates`). With ``clip``, g is first shortened to that length.
+    `fedcohort.training.Task.updates`). With ``clip``, g is first shortened to that length.
 
     **Mini-batches** are, with ``batches="passes"``, those of torch's
     ``DataLoader(shuffle=True)``: each pass over the data is a fresh random order, cut in batches

@@ -28,8 +28,8 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.trainers._samples import Samples
+from fedcohort.training._local import LocalWork
+from fedcohort.training.trainers._samples import Samples
 
 _GATHER_BYTES = 1 << 20  # samples copied at a time: what stays in a core's cache
 

@@ -11,14 +11,11 @@ from numpy.typing import DTypeLike
 
 from fedcohort._internal.errors import BadParameter
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.batches import batches
-from fedcohort.learning.checks import is_integer
-from fedcohort.learning.data import ClientData, Rows
-from fedcohort.learning.dense import Dense
-from fedcohort.learning.model import Model
-from fedcohort.learning.trainer import Computation, Trainer
-from fedcohort.learning.trainers._first_layer import (
+from fedcohort.training._client_data import ClientData, Rows, is_integer
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import Computation, Dense, Model, Trainer
+from fedcohort.training._task import batches
+from fedcohort.training.trainers._first_layer import (
     Direct,
     Gram,
     GramMatrices,
@@ -28,7 +25,7 @@ from fedcohort.learning.trainers._first_layer import (
     gram_pays,
     squares,
 )
-from fedcohort.learning.trainers._samples import Samples
+from fedcohort.training.trainers._samples import Samples
 
 # Local SGD for a whole cohort: clients side by side, step after step.
 #

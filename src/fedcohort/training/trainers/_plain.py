@@ -13,11 +13,10 @@ from functools import partial
 import numpy as np
 
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.batches import batches, participants
-from fedcohort.learning.data import ClientData, Rows
-from fedcohort.learning.model import Model
-from fedcohort.learning.trainer import Computation, Trainer
+from fedcohort.training._client_data import ClientData, Rows
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import Computation, Model, Trainer
+from fedcohort.training._task import batches, participants
 
 _TILE = 4096  # samples that are evaluated at a time
 

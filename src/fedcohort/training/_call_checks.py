@@ -10,23 +10,23 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fedcohort._internal.errors import BadInput, brief
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.data import ClientData
-from fedcohort.learning.model import Model
-from fedcohort.learning.task import Task
+from fedcohort.training._client_data import ClientData
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import Model
+from fedcohort.training._task import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _DIVIDE = "ClientData.divide(x, y, x_test, y_test, clients=[rows of each client], classes=...)"
 _MODULE = "torch.nn.modules.module.Module"
-_WRAP = "fedcohort.learning.TorchModel(module, loss)"
+_WRAP = "fedcohort.training.TorchModel(module, loss)"
 
 
 def check_task(task: object, owner: str) -> None:
     """Refuse what is no task, with the line that makes one of it."""
     if isinstance(task, Task):
         return
-    remedy = f"write LearningTask(model, {_DIVIDE}) from fedcohort.learning"
+    remedy = f"write LearningTask(model, {_DIVIDE}) from fedcohort.training"
     if is_module(task) or is_module(task, of_class=True):
         remedy = f"write LearningTask({_WRAP}, {_DIVIDE})"
     elif type(task).__module__.split(".")[0] == "flwr":
@@ -56,7 +56,7 @@ def check_work(work: object, owner: str) -> None:
     if work is not None and not isinstance(work, LocalWork):
         raise BadInput(
             f"The work of {owner} must be a LocalWork. Got {_kind(work)} instead: write "
-            "LocalWork(epochs=1, batch=10, lr=0.1) from fedcohort.learning."
+            "LocalWork(epochs=1, batch=10, lr=0.1) from fedcohort.training."
         )
 
 
@@ -64,7 +64,7 @@ def check_model(model: object, owner: str) -> None:
     """Refuse what is no model."""
     if isinstance(model, Model):
         return
-    remedy = "derive your class from fedcohort.learning.Model"
+    remedy = "derive your class from fedcohort.training.Model"
     if is_module(model) or (inspect.isclass(model) and is_module(model, of_class=True)):
         remedy = f"write {_WRAP}"
     elif isinstance(model, str):

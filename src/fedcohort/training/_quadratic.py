@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.task import Evaluation, Task, check_importance
-from fedcohort.learning.trainers._plain import quadratic_update
+from fedcohort.training._local import LocalWork
+from fedcohort.training._task import Evaluation, Task, check_importance
+from fedcohort.training.trainers._plain import quadratic_update
 
 
 class Quadratic(Task):

@@ -11,15 +11,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning._local import LocalWork
-from fedcohort.learning.batches import batches
-from fedcohort.learning.data import ClientData
-from fedcohort.learning.model import Model
-from fedcohort.learning.network import Network, Weights
-from fedcohort.learning.trainer import Trainer
-from fedcohort.learning.trainers._batched import Drawn, groups, make_plan
-from fedcohort.learning.trainers._first_layer import Plan
-from fedcohort.learning.trainers._plain import PlainComputation
+from fedcohort.training._client_data import ClientData
+from fedcohort.training._local import LocalWork
+from fedcohort.training._model import Model, Trainer
+from fedcohort.training._task import batches
+from fedcohort.training._torch_model import Network, Weights
+from fedcohort.training.trainers._batched import Drawn, groups, make_plan
+from fedcohort.training.trainers._first_layer import Plan
+from fedcohort.training.trainers._plain import PlainComputation
 
 # One step of local SGD on tensors, as `LocalWork` says.
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedcohort._internal.types import Array, Ints
-from fedcohort.learning.checks import check_features
-from fedcohort.learning.data import ClientData
+from fedcohort.training._client_data import ClientData, check_features
 
 _BLOCK = 4096  # rows that are converted at a time
 

@@ -1,27 +1,204 @@
-"""The samples of a federation, of any type and shape, checked once."""
+"""The data of all clients in one array, their checks, and a validation split."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Integral
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.parameters import is_real
-from fedcohort._internal.types import Array, Ints
-from fedcohort.learning.checks import (
-    as_array,
-    check_features,
-    check_owners,
-    held_by,
-    is_integer,
-    starts_of,
-    targets,
-)
-from fedcohort.learning.validation import hold_out
-from fedcohort.maths._draws import distinct
+from fedcohort._internal.random import stream
+from fedcohort._internal.types import Array, Bools, Ints
+from fedcohort.maths._draws import Rng, below, distinct, permutation
+
+# Whether arrays, labels and who holds what are what a task can be made of.
+
+_BLOCK = 4096  # rows that are checked at a time
+
+
+def is_integer(value: object) -> bool:
+    """Whether a parameter is an integer, which True is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def as_array(given: object, name: str) -> Array:
+    """What was given as an array; what is none, with the line that makes one of it."""
+    if not isinstance(given, np.ndarray):  # which may be a file
+        try:
+            array = np.asanyarray(given)
+        except (ValueError, TypeError, RuntimeError):  # a tensor elsewhere, samples one by one
+            array = np.empty((), dtype=object)
+        if array.dtype == object:
+            remedy = "such as np.stack([x for x, y in dataset])"
+            if hasattr(given, "detach"):
+                remedy = f"such as {name}.detach().cpu().numpy()"
+            kind = type(given).__name__
+            raise BadInput(f"'{name}' must be an array of numbers, {remedy}. Got {kind} instead.")
+        return array
+    return given
+
+
+def check_owners(clients: object) -> None:
+    """Rows by client, not clients by row or by name."""
+    remedy = ""
+    if isinstance(clients, Mapping):
+        remedy = "Write list(clients.values())."
+    elif isinstance(clients, np.ndarray) and clients.ndim == 1 and clients.dtype != object:
+        remedy = "Of the owner of each row: [np.flatnonzero(owner == i) for i in range(n)]."
+    if remedy:
+        must, got = "a list with the rows of each client", type(clients).__name__
+        raise BadInput(f"The 'clients' of a task must be {must}. Got {got} instead. {remedy}")
+
+
+def targets(y: Array, classes: int | None, name: str) -> Array:
+    """Labels in ``range(classes)``, or any numbers, a row per sample."""
+    y = as_array(y, name)
+    if classes is None:
+        if y.ndim == 0:
+            raise BadInput(f"'{name}' must have a row per sample. Got one number instead.")
+        check_features(y, np.arange(len(y)), name)
+        return y
+    if y.ndim != 1 or (y.size and y.dtype.kind not in "iu"):
+        remedy = "with one label per sample"
+        if y.ndim == 2:
+            remedy = f"write {name}.{'ravel()' if y.shape[1] == 1 else 'argmax(axis=1)'}"
+        elif y.dtype.kind == "f":
+            remedy = f"write {name}.astype(int), or leave 'classes' out if it is no label"
+        elif y.dtype.kind in "US":
+            remedy = f"write np.unique({name}, return_inverse=True)[1]"
+        raise BadInput(
+            f"'{name}' must be a vector of integers. Got {y.dtype} of shape {y.shape} instead: "
+            f"{remedy}."
+        )
+    if y.size and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        raise BadInput(
+            f"'{name}' must be labels in [0, {classes}). Got {int(y.min())} to {int(y.max())} "
+            "instead."
+        )
+    return y.astype(np.int64)
+
+
+def held_by(clients: Sequence[Array], count: int, what: str) -> tuple[Ints, Ints]:
+    """The positions that clients hold, one after another, and where each begins."""
+    held = [_positions(rows, count, f"{what} of client {i}") for i, rows in enumerate(clients)]
+    return np.concatenate(held), starts_of(held)
+
+
+def starts_of(parts: Sequence[Ints]) -> Ints:
+    """Where each part begins when they follow one another, and where the last ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+
+
+def _positions(rows: Array, count: int, what: str) -> Ints:
+    rows = np.asarray(rows)
+    if rows.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise BadInput(
+            f"The {what} must be a vector of positions. Got {rows.dtype} of shape {rows.shape} "
+            "instead."
+        )
+    if not 0 <= int(rows.min()) <= int(rows.max()) < count:
+        raise BadInput(
+            f"The {what} must be positions in [0, {count}). Got {int(rows.min())} to "
+            f"{int(rows.max())} instead."
+        )
+    return rows.astype(np.int64)
+
+
+def check_features(x: Array, rows: Ints, name: str) -> None:
+    """The rows of an array that count must be finite numbers."""
+    if x.dtype.kind not in "iufb" or 0 in x.shape[1:]:
+        raise BadInput(f"'{name}' must hold numbers. Got {x.dtype} of shape {x.shape} instead.")
+    if x.dtype.kind != "f":
+        return
+    for start in range(0, len(rows), _BLOCK):
+        if not np.isfinite(x[rows[start : start + _BLOCK]]).all():
+            raise BadInput(
+                f"'{name}' must be finite. Got NaN or infinity instead: remove or impute those "
+                "samples."
+            )
+
+
+# Samples that clients set aside, to choose settings by: the test set is for the verdict alone.
+
+
+def hold_out(
+    clients: Sequence[Ints], labels: Array | None, share: float, seed: int = 0
+) -> tuple[list[Ints], list[Ints]]:
+    """The samples that each client goes on training on, and those it sets aside.
+
+    A client with n_i samples sets aside ``share * n_i`` of them, rounded up or down at random so
+    that this holds on average, and by label as evenly as whole numbers allow: of c samples with
+    one label, c k / n_i rounded up or down, where k are set aside in all. It keeps at least one,
+    so that a client with a single sample only trains. What any client still trains on is not set
+    aside by another that holds it, too. What a client sets aside does not depend on the others.
+
+    Parameters
+    ----------
+    clients
+        The positions of the samples of each client.
+    labels
+        The label at each position; None where samples have none.
+    share, seed
+        Of its samples that a client sets aside, in (0, 1); which, is drawn.
+
+    Examples
+    --------
+    >>> kept, aside = hold_out([np.arange(8), np.array([8])], np.arange(9) % 2, share=0.5)
+    >>> [len(rows) for rows in kept], [len(rows) for rows in aside]
+    ([4, 1], [4, 0])
+    >>> sorted((aside[0] % 2).tolist())
+    [0, 0, 1, 1]
+    """
+    if not is_real(share) or not 0 < share < 1:
+        raise BadParameter("share", "a validation split", "a number in (0, 1)", share)
+    exactly = Fraction(share).limit_denominator(10**6)
+    kept, aside = [], []
+    for client, rows in enumerate(clients):
+        rng = stream(seed, "validation", client=client)
+        own = None if labels is None else np.asarray(labels[rows])
+        taken = systematic(rng, len(rows), exactly, own)
+        kept.append(rows[~taken])
+        aside.append(rows[taken])
+    trained = np.concatenate(kept)
+    aside = [rows[~np.isin(rows, trained)] for rows in aside]
+    if not any(len(rows) for rows in aside):
+        raise BadInput(
+            f"A share of {share} of the training data leaves no sample to validate on: clients "
+            "keep at least one each, and what another trains on; take a larger share, or clients "
+            "with more samples of their own."
+        )
+    return kept, aside
+
+
+def systematic(rng: Rng, size: int, share: Fraction, labels: Array | None) -> Bools:
+    """Which of a client's samples are set aside: at even distances in the order of the labels.
+
+    Every sample has the same chance: the n k sums of an offset below n and a multiple of n are 0
+    to n k - 1, and k of them are in each interval that means one sample.
+    """
+    taken = np.zeros(size, dtype=np.bool_)
+    if size < 2:
+        return taken
+    count, rest = divmod(share.numerator * size, share.denominator)
+    count += int(below(rng, share.denominator, 1)[0] < rest)
+    count = min(count, size - 1)
+    if count:
+        order = permutation(rng, size)
+        if labels is not None:
+            order = order[np.argsort(labels[order], kind="stable")]
+        offset = int(below(rng, size, 1)[0])
+        taken[order[(offset + size * np.arange(count)) // count]] = True
+    return taken
+
+
+# The samples of a federation, of any type and shape, checked once.
 
 Rows: TypeAlias = slice | Ints
 """Positions of samples in the order of the clients."""
@@ -250,7 +427,7 @@ class ClientData:
     def validation(self, share: float = 0.2, seed: int = 0) -> Self:
         """A part of every client's samples as the test set, and the rest to train on.
 
-        See `fedcohort.learning.validation.hold_out`; nothing of the test set is left.
+        See `fedcohort.training._client_data.hold_out`; nothing of the test set is left.
         """
         rows = np.arange(self.total) if self.rows is None else self.rows
         labels = None if self.classes is None else self.y_train
