@@ -24,13 +24,10 @@ MATHS = {"_internal", "maths"}
 CORE = {"_internal", "selection"}
 DESIGNS = {*CORE, *MATHS, "designs"}
 SCHEMES = {*DESIGNS, "privacy", "schemes"}
-HARNESS = DESIGNS
-THEORY = {*SCHEMES, *HARNESS, "ledger", "theory"}
 TRAINING = {*CORE, *MATHS, "training"}
-SERVER = {*DESIGNS, *TRAINING, "ledger", "server"}
-SELECTOR = {*SCHEMES, *SERVER, "selector"}
-TRACE = {*SERVER, "trace"}
-SIMULATION = {*SELECTOR, *HARNESS, *TRACE, "theory", "data", "simulation"}
+SERVER = {*SCHEMES, *TRAINING, "server"}
+THEORY = {*SERVER, "theory"}
+SIMULATION = {*THEORY, "data", "simulation"}
 REPORT = {*SIMULATION, "report"}
 ALL = {*REPORT, "testing", "adapters", "flower", "cli"}
 REPRODUCTION = {*ALL - {"cli"}, "papers.reproduction"}
@@ -42,17 +39,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "selection": {*CORE, *MATHS},
     "designs": DESIGNS,
     "schemes": SCHEMES,
-    "privacy": {*CORE, *MATHS, "privacy"},
+    "privacy": {*DESIGNS, "privacy"},
     "theory": THEORY,
-    "ledger": {*CORE, "ledger"},
     "server": SERVER,
-    "trace": TRACE,
-    "selector": SELECTOR,
     "data": {*CORE, *MATHS, "data"},
     "training": TRAINING,
     "simulation": SIMULATION,
     "report": REPORT,
-    "testing": {*SELECTOR, *HARNESS, "theory", "testing"},
+    "testing": {*THEORY, "testing"},
     "adapters": ALL - {"flower", "cli"},
     "flower": ALL - {"cli"},
     "cli": ALL,
@@ -176,8 +170,8 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("schemes/_data_groups.py", "from fedcohort.schemes.classical import Uniform"),
         ("schemes/classical.py", "from fedcohort import Selector"),
         ("privacy/_client.py", "from fedcohort.simulation import simulate"),
-        ("selector.py", "def f():\n    from fedcohort.simulation import simulate"),
-        ("theory/moments.py", "from fedcohort.selector import Selector"),
+        ("server/_selector.py", "def f():\n    from fedcohort.simulation import simulate"),
+        ("theory/moments.py", "from fedcohort.simulation import simulate"),
         ("training/_task.py", "from fedcohort.simulation import simulate"),
         ("simulation/engine.py", "import flwr.server"),
         ("simulation/engine.py", "import pickle"),

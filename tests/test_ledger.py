@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Ask, Federation, Selector, scheme
-from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.selection import LOSS, SIZE, UPDATE, UPDATE_NORM, Signal
+from fedcohort.server import Ledger
+from fedcohort.server._ledger import REQUEST_BYTES
 
 MODEL = 1_000
 

@@ -86,7 +86,7 @@ class Fresh(Optimiser):
         "aggregator",
         CLASS
         + '''
-from fedcohort.server.aggregators import Plain
+from fedcohort.server._aggregators import Plain
 
 
 @dataclass(frozen=True)

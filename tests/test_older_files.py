@@ -14,7 +14,7 @@ import pytest
 import fedcohort
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint
-from fedcohort.server.history import History, read
+from fedcohort.server._history import History, read
 from fedcohort.training import LocalWork, Quadratic
 
 N = 3

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from fedcohort import LocalWork, Trace, compare, simulate
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, UnknownName
-from fedcohort.ledger import Entry
 from fedcohort.maths._statistics import first_at, sustained_at
 from fedcohort.selection import Cohort
 from fedcohort.selection._scheme import Disclosure
-from fedcohort.server.records import Record
+from fedcohort.server._ledger import Entry
+from fedcohort.server._records import Record
 from fedcohort.simulation import Quadratic
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         Scheme,
         Signal,
     )
-    from fedcohort.selector import Selector
     from fedcohort.server import aggregator, dropout_rule, optimiser
+    from fedcohort.server._selector import Selector
     from fedcohort.simulation import Comparison, Trace, compare, simulate
     from fedcohort.simulation._availability import availability
     from fedcohort.simulation.problem import Problem
@@ -83,7 +83,7 @@ _HOMES = {
     "fedcohort._internal.errors": "FedcohortError FedcohortWarning",
     "fedcohort.training": "LocalWork",
     "fedcohort.schemes": "scheme",
-    "fedcohort.selector": "Selector",
+    "fedcohort.server._selector": "Selector",
     "fedcohort.server": "aggregator dropout_rule optimiser",
     "fedcohort.simulation": "Comparison Trace availability compare simulate",
     "fedcohort.simulation.problem": "Problem",

@@ -19,9 +19,8 @@ from fedcohort._internal.errors import BadInput, FedcohortWarning, TooFewClients
 from fedcohort.adapters.fedlab import FedLabCarrier
 from fedcohort.adapters.loop import flat
 from fedcohort.adapters.nvflare import FlareCarrier
-from fedcohort.ledger import Ledger
 from fedcohort.selection import LOSS
-from fedcohort.server import Fault, Gate
+from fedcohort.server import Fault, Gate, Ledger
 
 N, ROUNDS, SEED = 6, 5, 4
 X = np.linspace(-1.0, 2.0, N)

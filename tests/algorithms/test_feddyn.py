@@ -11,7 +11,7 @@ import pytest
 from fedcohort import LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd, guards
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation

@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 from fedcohort import Federation, LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, TooFewClients, UnequalWork
 from fedcohort.cli import app as command
-from fedcohort.ledger import Ledger
 from fedcohort.selection import Cohort, RoundContext
-from fedcohort.server import Attendance
-from fedcohort.server.round import Participants, aggregate_updates
-from fedcohort.server.state import Selection, Setup, State
-from fedcohort.server.transport import UpdateBlock
+from fedcohort.server import Attendance, Ledger
+from fedcohort.server._round import Participants, aggregate_updates
+from fedcohort.server._state import Selection, Setup, State
+from fedcohort.server._transport import UpdateBlock
 from fedcohort.training import FedNova, Quadratic
 
 EPOCH = LocalWork(epochs=1, batch=10, lr=0.1)

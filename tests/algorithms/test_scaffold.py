@@ -14,7 +14,7 @@ from fedcohort import LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadParameter
 from fedcohort._internal.random import stream
 from fedcohort.server import Plain, Redraw, Sgd
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation

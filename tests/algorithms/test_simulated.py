@@ -16,7 +16,7 @@ from fedcohort import LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.cli import app
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, Random
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation

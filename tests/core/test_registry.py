@@ -48,8 +48,8 @@ from fedcohort.data.sets import DATA_SETS
 from fedcohort.schemes import SCHEMES, installed
 from fedcohort.schemes.balanced import WordOrQuantity
 from fedcohort.server import Optimiser, Plain, optimiser
+from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._optimizers import OPTIMISERS
-from fedcohort.server.aggregators import AGGREGATORS
 from fedcohort.simulation import Random, availability
 from fedcohort.training._algorithms import Parts
 from fedcohort.training._models_dense import Widths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedcohort
-from fedcohort.ledger import GREETING, REQUEST_BYTES
+from fedcohort.server._ledger import GREETING, REQUEST_BYTES
 
 pytest.importorskip("flwr")
 from flwr.app import Message

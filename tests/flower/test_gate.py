@@ -12,7 +12,8 @@ import pytest
 
 from fedcohort._internal.errors import BadInput, CannotSave, TooFewClients
 from fedcohort.selection import LOSS
-from fedcohort.server import Fault, history
+from fedcohort.server import Fault
+from fedcohort.server import _history as history
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict

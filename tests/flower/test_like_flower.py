@@ -23,7 +23,7 @@ from flwr.serverapp.strategy import FedAvg
 from fedcohort import flower
 from fedcohort.flower.familiar import ELSEWHERE, Familiar
 from fedcohort.schemes import SCHEMES
-from fedcohort.server import history
+from fedcohort.server import _history as history
 from helpers.flower_play import QUICK, Counting, N, app, play, task
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from fedcohort import Comparison, Trace, simulate
 from fedcohort.report import combined, facts
 from fedcohort.report.show import page, prose
 from fedcohort.server import Redraw
-from fedcohort.server.history import is_running
+from fedcohort.server._history import is_running
 from fedcohort.simulation import LocalWork, Random, Softmax
 from fedcohort.simulation.dropouts import DropOuts
 

@@ -18,9 +18,9 @@ from fedcohort._internal import files as journal
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, BadInput
 from fedcohort.report.show import page
-from fedcohort.server.history import FILE
+from fedcohort.server import Trace
+from fedcohort.server._history import FILE
 from fedcohort.simulation import Quadratic
-from fedcohort.trace import Trace
 from helpers.carried import leave, record
 from helpers.memory import bounded
 

@@ -19,9 +19,9 @@ from fedcohort.privacy import SizeReport, data_rate, estimate_total
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection import Cohort
 from fedcohort.selection._scripted import Trial
+from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS
-from fedcohort.server.aggregators import AGGREGATORS
 
 SCALARS: list[Any] = [
     *(None, True, False, 0, -1, 1, 2, 3, 2.5, math.nan, math.inf, -math.inf, 1e300, 2**63, 10**400),

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.ledger import Entry
 from fedcohort.schemes import scheme as scheme_by_name
 from fedcohort.selection import Cohort, Scheme
-from fedcohort.server.history import History
-from fedcohort.server.records import Record
+from fedcohort.server._history import History
+from fedcohort.server._ledger import Entry
+from fedcohort.server._records import Record
 
 
 def settings_of(

@@ -13,9 +13,9 @@ import fedcohort
 from fedcohort import LocalWork, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort.selection import Cohort, RoundContext
-from fedcohort.server.stages import RunningStatistics
-from fedcohort.server.state import Selection, Setup, State, Statistics
-from fedcohort.server.transport import UpdateBlock
+from fedcohort.server._stages import RunningStatistics
+from fedcohort.server._state import Selection, Setup, State, Statistics
+from fedcohort.server._transport import UpdateBlock
 from fedcohort.training import ClientData, LearningTask, TorchModel, algorithm
 
 pytest.importorskip("flwr")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.server.history import History
+from fedcohort.server._history import History
 from helpers.browser import BROWSER, DRIVER, opened
 from helpers.carried import leave
 

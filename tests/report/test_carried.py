@@ -23,7 +23,7 @@ from fedcohort.report.facts.combine import parts
 from fedcohort.report.show import page, prose
 from fedcohort.schemes.classical import Uniform
 from fedcohort.selection._scheme import Disclosure
-from fedcohort.server.history import LOCK, History
+from fedcohort.server._history import LOCK, History
 from fedcohort.simulation import Quadratic
 from helpers.carried import leave
 

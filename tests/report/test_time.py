@@ -10,7 +10,7 @@ from fedcohort import report
 from fedcohort.report import facts
 from fedcohort.report.facts.measures import measured
 from fedcohort.report.show.terminal import summary_columns
-from fedcohort.trace import SUSTAINED
+from fedcohort.server._trace import SUSTAINED
 from fedcohort.training import LocalWork
 
 

@@ -24,12 +24,11 @@ from fedcohort._internal.errors import (
 )
 from fedcohort._internal.random import stream
 from fedcohort.cli.schemes import describe
-from fedcohort.ledger import Ledger
 from fedcohort.privacy import ClientPolicy, SizeReport, estimate_total, standard_error
 from fedcohort.schemes import schemes
 from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling, FedSamplingNaive
 from fedcohort.selection import Ask, Claim, Cohort
-from fedcohort.server import Memory
+from fedcohort.server import Ledger, Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
 from fedcohort.simulation.clients import SimulatedClients
 from fedcohort.simulation.private_twin import report_size

@@ -16,9 +16,10 @@ from fedcohort import Ask, Federation, RoundContext, Selector, scheme
 from fedcohort._internal.errors import BadParameter, FedcohortWarning
 from fedcohort._internal.random import stream
 from fedcohort.cli.schemes import describe
-from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.schemes._data_groups import Groups
 from fedcohort.selection import Claim, converse
+from fedcohort.server import Ledger
+from fedcohort.server._ledger import REQUEST_BYTES
 from fedcohort.testing import check_scheme
 from fedcohort.theory import every_path
 

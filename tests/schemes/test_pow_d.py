@@ -11,8 +11,9 @@ import pytest
 
 from fedcohort import Ask, Federation, Replies, Selector, scheme
 from fedcohort._internal.errors import BadParameter, FedcohortWarning
-from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.selection._scripted import Trial
+from fedcohort.server import Ledger
+from fedcohort.server._ledger import REQUEST_BYTES
 from fedcohort.simulation import Quadratic, simulate
 
 NAMES = ("pow-d", "cpow-d", "rpow-d")

@@ -12,7 +12,7 @@ from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.store import pack, unpack
 from fedcohort.selection import Cohort, Replies
 from fedcohort.server import Memory, Plain, aggregator
-from fedcohort.server.aggregators import MemoryState
+from fedcohort.server._memory import MemoryState
 from fedcohort.theory import memory_variance, step_variance
 from fedcohort.training import Quadratic
 

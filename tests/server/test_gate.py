@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 from fedcohort.server import Fault, Form, Gate
-from fedcohort.server.gate import Report, Ticket
+from fedcohort.server._reply_validation import Report, Ticket
 
 FORM = Form({"w": (2,), "b": ()}, limit=100)
 GOOD = {"w": np.array([1.0, 2.0]), "b": np.array(0.5)}

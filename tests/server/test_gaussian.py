@@ -17,12 +17,12 @@ from fedcohort._internal.errors import BadInput, BudgetSpent, NoEntropy
 from fedcohort.privacy._accounting import gaussian_epsilon
 from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.selection import Cohort
-from fedcohort.server import AsDrawn, Hajek, Plain, Redraw
-from fedcohort.server.aggregators import Gaussian, Released
-from fedcohort.server.aggregators.gaussian import from_the_system
-from fedcohort.simulation import Random, private
+from fedcohort.server import AsDrawn, Gaussian, Hajek, Plain, Redraw
+from fedcohort.server import _noise_budget as private
+from fedcohort.server._noise import Released, from_the_system
+from fedcohort.server._noise_budget import Budget
+from fedcohort.simulation import Random
 from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.private import Budget
 from fedcohort.training import LocalWork, Quadratic
 
 QUIET = {"noise": 1e-12, "seed": 0}

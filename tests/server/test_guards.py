@@ -18,9 +18,10 @@ from fedcohort import Cohort, Federation, Scheme, Selector, scheme
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
 from fedcohort._internal.random import stream
-from fedcohort.ledger import Ledger
 from fedcohort.selection import LOSS, Ask, Claim, NoState, Replies
-from fedcohort.server import AsDrawn, guards
+from fedcohort.server import AsDrawn, Ledger, guards
+from fedcohort.server._checkpoint import pack_state, unpack_state
+from fedcohort.server._compatibility import check_compatible
 from fedcohort.server._guards import (
     HARDENED,
     LOSS_BIT,
@@ -39,12 +40,10 @@ from fedcohort.server._guards import (
     ranks,
     withdrawn,
 )
-from fedcohort.server.checkpoint import pack_state, unpack_state
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.membership import admit_clients, round_context
-from fedcohort.server.round import run_round
-from fedcohort.server.state import Setup, State
-from fedcohort.server.transport import Responses, Transport, UpdateBlock, UpdateSum, drive
+from fedcohort.server._membership import admit_clients, round_context
+from fedcohort.server._round import run_round
+from fedcohort.server._state import Setup, State
+from fedcohort.server._transport import Responses, Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
 from fedcohort.training import LocalWork, Quadratic
 

@@ -17,10 +17,10 @@ import pytest
 
 from fedcohort._internal import files as journal
 from fedcohort._internal.errors import BadCheckpoint, CannotSave
-from fedcohort.ledger import Entry
 from fedcohort.selection import Cohort
-from fedcohort.server.history import FILE, History, is_history, read
-from fedcohort.server.records import Record
+from fedcohort.server._history import FILE, History, is_history, read
+from fedcohort.server._ledger import Entry
+from fedcohort.server._records import Record
 
 SETTINGS: dict[str, Any] = {"scheme": "md", "parameters": {"m": 2}, "seed": 7, "rounds": 5}
 

@@ -14,8 +14,7 @@ from fedcohort._internal.store import pack, unpack
 from fedcohort.adapters.loop import Loop
 from fedcohort.selection import Ask, Cohort
 from fedcohort.server import Memory
-from fedcohort.server.aggregators import MemoryState
-from fedcohort.server.aggregators._guess import Guess
+from fedcohort.server._memory import Guess, MemoryState
 from fedcohort.theory import step_variance
 from fedcohort.training import Softmax
 

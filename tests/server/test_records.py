@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadCheckpoint
-from fedcohort.ledger import Entry
 from fedcohort.selection import Cohort
-from fedcohort.server.records import Record, joined
+from fedcohort.server._ledger import Entry
+from fedcohort.server._records import Record, joined
 
 
 def record(round: int, weight: float = 0.1 + 0.2) -> Record:

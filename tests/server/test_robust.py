@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import fedcohort
 from fedcohort import Cohort
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.server import Plain, aggregator
-from fedcohort.server.aggregators import Krum, Median, TrimmedMean, _robust
+from fedcohort.server import Krum, Median, Plain, TrimmedMean, aggregator
+from fedcohort.server import _aggregators as _robust
 from fedcohort.training import Quadratic
 
 ROBUST = [Median(), TrimmedMean(share=0.2), Krum(f=2)]

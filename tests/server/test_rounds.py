@@ -12,16 +12,15 @@ import fedcohort
 from fedcohort import Federation, Selector, scheme
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, FedcohortWarning
-from fedcohort.ledger import Ledger
 from fedcohort.selection._scripted import scripted
-from fedcohort.server import AsDrawn, Hajek, Memory, Redraw, guards
-from fedcohort.server import round as rounds
-from fedcohort.server.checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.membership import replay_selection, round_context
-from fedcohort.server.round import run_round, select_cohort
-from fedcohort.server.state import Setup, State
-from fedcohort.server.transport import Transport, UpdateBlock, UpdateSum, drive
+from fedcohort.server import AsDrawn, Hajek, Ledger, Memory, Redraw, guards
+from fedcohort.server import _round as rounds
+from fedcohort.server._checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
+from fedcohort.server._compatibility import check_compatible
+from fedcohort.server._membership import replay_selection, round_context
+from fedcohort.server._round import run_round, select_cohort
+from fedcohort.server._state import Setup, State
+from fedcohort.server._transport import Transport, UpdateBlock, UpdateSum, drive
 from fedcohort.simulation import Always, engine
 from fedcohort.training import LocalWork, Quadratic, algorithm
 

@@ -15,9 +15,10 @@ import pytest
 
 import fedcohort
 from fedcohort import scheme
-from fedcohort.server import aggregator, guards, stages
-from fedcohort.server.stages import Stages
-from fedcohort.server.state import Setup, Statistics
+from fedcohort.server import _stages as stages
+from fedcohort.server import aggregator, guards
+from fedcohort.server._stages import Stages
+from fedcohort.server._state import Setup, Statistics
 from fedcohort.simulation.engine import Simulation
 from fedcohort.training import LocalWork, Quadratic, algorithm
 
@@ -129,13 +130,13 @@ def second_round(monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> 
 
 
 OPTIONAL = {
-    "server/stages.py": {"hardened": "clip"},
+    "server/_stages.py": {"hardened": "clip"},
     "server/_guards.py": {"hardened": "clip"},
     "training/_algorithms.py": {"algorithm": "scaffold"},
     "simulation/local_stage.py": {"algorithm": "scaffold"},
     "simulation/environment.py": {"availability": "random:probability=0.9"},
     "simulation/clock.py": {"devices": "lognormal"},
-    "server/aggregators/gaussian.py": {"aggregator": "gaussian:noise=1"},
+    "server/_noise.py": {"aggregator": "gaussian:noise=1"},
 }
 
 
@@ -144,7 +145,7 @@ def test_a_plain_round_enters_no_code_of_features_it_does_not_use(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     files = second_round(monkeypatch, name)
-    assert "server/round.py" in files
+    assert "server/_round.py" in files
     assert not files & set(OPTIONAL)
 
 

@@ -40,7 +40,7 @@ def test_noise_for_one_over_m_under_unequal_weights_is_caught():
 
 
 def test_half_the_noise_is_caught(monkeypatch):
-    from fedcohort.server.aggregators.gaussian import Gaussian
+    from fedcohort.server import Gaussian
 
     loud = Gaussian.deviation_at
     monkeypatch.setattr(Gaussian, "deviation_at", lambda self, clip: loud(self, clip) / 4)

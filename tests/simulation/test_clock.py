@@ -11,13 +11,13 @@ from scipy import integrate, stats
 
 from fedcohort import simulate
 from fedcohort._internal.errors import BadInput, DataNotFound
-from fedcohort.ledger import REQUEST_BYTES, Ledger
 from fedcohort.selection import LOSS, Ask
+from fedcohort.server import Ledger, Trace
+from fedcohort.server._ledger import REQUEST_BYTES
 from fedcohort.simulation import devices
 from fedcohort.simulation._devices import DEVICES, Equal, Groups, Lognormal, Phones, Table
 from fedcohort.simulation.clock import IDLE, Clock
 from fedcohort.simulation.engine import Simulation
-from fedcohort.trace import Trace
 from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(epochs=2, batch=5)
@@ -94,7 +94,7 @@ def test_bytes_are_those_of_the_ledger(tmp_path, scheme: str, algorithm: str) ->
     path = tmp_path / "devices.csv"
     path.write_text("".join(f"{i},1e-12,1,1\n" for i in range(6)), encoding="utf-8")
     from fedcohort.schemes import as_scheme
-    from fedcohort.server.state import Setup
+    from fedcohort.server._state import Setup
     from fedcohort.simulation import Always
     from fedcohort.training import algorithm as algorithm_by_name
 

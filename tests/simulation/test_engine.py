@@ -13,7 +13,7 @@ from fedcohort.schemes import schemes
 from fedcohort.selection import LOSS, UPDATE, Citation, Cohort, RoundContext, Scheme, Signal, Whole
 from fedcohort.server import Adam, AsDrawn, Memory, Sgd, aggregator
 from fedcohort.server._optimizers import OptimiserState
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
 from fedcohort.simulation.dropouts import DropOuts
 from fedcohort.simulation.engine import Simulation, federation_of

@@ -15,9 +15,9 @@ import pytest
 
 from fedcohort import LocalWork, compare
 from fedcohort._internal.errors import BadInput, BadParameter, MissingExtra
+from fedcohort.server import Trace
 from fedcohort.simulation import Quadratic, workers
 from fedcohort.simulation.ray_cluster import RayCluster
-from fedcohort.trace import Trace
 
 TASK = Quadratic([[0.0], [1.0]])
 

@@ -22,7 +22,7 @@ from fedcohort.selection import (
     Signal,
     Whole,
 )
-from fedcohort.selector import Selector
+from fedcohort.server import Selector
 from fedcohort.testing import CHECKS, Result, check_scheme, run_check, variants
 
 PAPER = Citation("Nobody", "A defect", "Nowhere", 2000)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort import Federation, ledger, scheme
+from fedcohort import Federation, scheme
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
@@ -30,7 +30,8 @@ from fedcohort.selection import (
     Whole,
 )
 from fedcohort.selection._scripted import Trial
-from fedcohort.selector import Selector
+from fedcohort.server import Selector
+from fedcohort.server import _ledger as ledger
 from fedcohort.theory import SchemeFacts, advise, drawn_weights, moments
 from fedcohort.theory.judge import _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError

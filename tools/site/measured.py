@@ -16,9 +16,9 @@ from fedcohort._internal.errors import FedcohortError
 from fedcohort._internal.types import Floats, Ints
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection import Scheme
+from fedcohort.server import Trace
 from fedcohort.simulation.problem import Problem
 from fedcohort.theory import SchemeFacts
-from fedcohort.trace import Trace
 from fedcohort.training import LocalWork
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -26,7 +26,7 @@ MODULES = {
     "designs": "designs",
     "theory": "theory",
     "ledger": "ledger",
-    "server": "server server._optimizers server.aggregators server._dropouts server._guards",
+    "server": "server server._optimizers server._aggregators server._dropouts server._guards",
     "algorithms": "algorithms",
     "learning": "learning learning._local",
     "data": "data data.partition data.sets",

@@ -649,7 +649,7 @@ KINDS = (
     "fedcohort.training._local:SCHEDULES",
     "fedcohort.report.panels:PANELS",
     "fedcohort.schemes:SCHEMES",
-    "fedcohort.server.aggregators:AGGREGATORS",
+    "fedcohort.server._aggregators:AGGREGATORS",
     "fedcohort.server._dropouts:RULES",
     "fedcohort.server._guards:GUARDS",
     "fedcohort.server._optimizers:OPTIMISERS",

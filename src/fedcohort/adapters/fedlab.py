@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from fedcohort._internal.errors import BadInput
 from fedcohort.adapters.loop import Loop, changed, flat, numbers
-from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, Optimiser
+from fedcohort.server._selector import Selector
 
 
 class FedLabCarrier(Loop):

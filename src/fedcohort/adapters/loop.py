@@ -16,13 +16,13 @@ from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._federation import checked_positions
 from fedcohort.selection._queries import UPDATE, Ask, put
-from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, Sgd, dropout_rule, optimiser
 from fedcohort.server import aggregator as aggregator_by_name
-from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket
-from fedcohort.server.round import FLOAT_BYTES
-from fedcohort.server.state import NO_STATISTICS, Statistics
-from fedcohort.server.transport import (
+from fedcohort.server._reply_validation import Fault, Form, Gate, Report, Ticket
+from fedcohort.server._round import FLOAT_BYTES
+from fedcohort.server._selector import Selector
+from fedcohort.server._state import NO_STATISTICS, Statistics
+from fedcohort.server._transport import (
     CollectUpdates,
     QueryReplies,
     Responses,

@@ -17,10 +17,10 @@ from fedcohort._internal.errors import TooFewClients
 from fedcohort._internal.types import Ints
 from fedcohort.adapters.loop import Loop, changed, flat, shaped
 from fedcohort.selection._queries import Ask
-from fedcohort.selector import Selector
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
-from fedcohort.server.gate import Form
-from fedcohort.server.transport import QueryReplies, Responses, TrainRequest, stacked
+from fedcohort.server._reply_validation import Form
+from fedcohort.server._selector import Selector
+from fedcohort.server._transport import QueryReplies, Responses, TrainRequest, stacked
 
 QUESTION = "fedcohort"
 """The task that puts a question: ``meta["signal"]`` and its settings; answer in ``params``.

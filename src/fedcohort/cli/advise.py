@@ -28,7 +28,7 @@ from fedcohort.cli.words import typed
 from fedcohort.report.show.format import counted
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection._federation import Federation, canonical_ids
-from fedcohort.selector import Selector
+from fedcohort.server._selector import Selector
 
 
 def advise(

@@ -31,7 +31,7 @@ from fedcohort.selection._federation import Federation, importance_of
 from fedcohort.selection._queries import ROUND_LIMIT, Ask
 from fedcohort.selection._scheme import Scheme
 from fedcohort.selection._scripted import ScriptedClient
-from fedcohort.selector import Selector
+from fedcohort.server._selector import Selector
 
 YARDSTICK = "uniform"
 

@@ -19,17 +19,17 @@ from fedcohort.cli.running import (
 )
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
+from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._dropouts import RULES
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server._stragglers import STRAGGLERS
-from fedcohort.server.aggregators import AGGREGATORS
+from fedcohort.server._trace import CROSSINGS, SUSTAINED
 from fedcohort.simulation._availability import AVAILABILITIES
 from fedcohort.simulation._devices import DEVICES
 from fedcohort.simulation.measures import MEASURES
 from fedcohort.simulation.plan import default_seeds
 from fedcohort.simulation.problem import OTHERWISE
-from fedcohort.trace import CROSSINGS, SUSTAINED
 from fedcohort.training._algorithms import ALGORITHMS
 from fedcohort.training._local import SCHEDULES
 from fedcohort.training._model import MODELS

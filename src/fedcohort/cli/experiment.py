@@ -14,11 +14,11 @@ from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
 from fedcohort.selection._queries import ROUND_LIMIT
+from fedcohort.server._aggregators import aggregator
 from fedcohort.server._dropouts import dropout_rule
 from fedcohort.server._guards import guards
 from fedcohort.server._optimizers import optimiser
 from fedcohort.server._stragglers import straggler_rule
-from fedcohort.server.aggregators import aggregator
 from fedcohort.simulation import Always, Arm, LocalWork
 from fedcohort.simulation._availability import availability
 from fedcohort.simulation._devices import devices

@@ -15,11 +15,11 @@ from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.cli.columns import ColumnOption, clients_given
 from fedcohort.cli.words import typed
 from fedcohort.privacy._accounting import ADJACENCIES
+from fedcohort.privacy._price import law
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.theory import Price
-from fedcohort.theory.price import law
 
 TABLES = {".csv", ".tsv", ".txt"}
 """Endings by which a file of sizes is told from a scheme."""

@@ -16,9 +16,9 @@ from fedcohort._internal.parameters import OneOf
 from fedcohort.cli.places import PAGES, check_file, check_folders
 from fedcohort.cli.running import ReferenceOption, check_options
 from fedcohort.report.facts.combine import ALL_PAIRS
+from fedcohort.server._trace import CROSSINGS
 from fedcohort.simulation import Comparison
 from fedcohort.simulation.runfolder import CROSSING
-from fedcohort.trace import CROSSINGS
 
 
 def report(

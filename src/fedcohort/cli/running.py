@@ -17,8 +17,9 @@ from fedcohort._internal.parameters import Constraint
 from fedcohort._internal.registry import Kind
 from fedcohort.report.show.format import counted
 from fedcohort.selection._scheme import Disclosure
+from fedcohort.server._aggregators import Aggregator
 from fedcohort.server._guards import Guard
-from fedcohort.server.aggregators import Aggregator
+from fedcohort.server._trace import SUSTAINED
 from fedcohort.simulation import Comparison, compare
 from fedcohort.simulation.arms import Which, labelled
 from fedcohort.simulation.comparison import SHORTER, unequal_arms
@@ -26,7 +27,6 @@ from fedcohort.simulation.divisions import Divisions, divisions
 from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.processes import JOBS_LIMIT
 from fedcohort.simulation.runfolder import CROSSING
-from fedcohort.trace import SUSTAINED
 from fedcohort.training._algorithms import Algorithm
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra, UnknownName
 from fedcohort._internal.parameters import constraints
 from fedcohort._internal.registry import Kind, summary
+from fedcohort.privacy._price import law, price
 from fedcohort.report.show.table import wide
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.selection._citation import Citation, bibliography
@@ -25,11 +26,10 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.server import dropout_rule
 from fedcohort.server._guards import HARDENED, Guard, withdrawn
-from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.state import Setup
+from fedcohort.server._noise import Gaussian
+from fedcohort.server._state import Setup
 from fedcohort.theory.judge import SchemeFacts, secure_of, sorted_signals
 from fedcohort.theory.plain_words import secure
-from fedcohort.theory.price import law, price
 
 
 def schemes(
@@ -107,8 +107,8 @@ def _filtered(
 
 def cited() -> dict[str, Citation]:
     """Everything with a citation: schemes, and what is combined with them."""
+    from fedcohort.server._aggregators import AGGREGATORS
     from fedcohort.server._optimizers import OPTIMISERS
-    from fedcohort.server.aggregators import AGGREGATORS
     from fedcohort.training._algorithms import (
         ALGORITHMS,  # a list of schemes need not wait for these
     )

@@ -13,10 +13,10 @@ from flwr.serverapp import (
 )
 
 from fedcohort._internal.errors import BadInput
+from fedcohort.privacy._price import law
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._scheme import Scheme
-from fedcohort.theory.price import law
 
 
 def accountant(
@@ -26,7 +26,7 @@ def accountant(
 
     It knows two laws, for clients that are alike: independent ones (add or remove one) and cohorts
     of fixed size (replace one). A scheme with one of them gets it; every other is given to it
-    without amplification, because that is all it can be told. `fedcohort.theory.price` knows more
+    without amplification, because that is all it can be told. `fedcohort.privacy._price` knows more
     laws, unequal chances and a tighter composition. ``dataclasses.replace(event,
     noise_multiplier=...)`` sets the noise; under replace-one Flower's is that of half the distance.
 

@@ -18,8 +18,8 @@ from fedcohort.flower.population import Importance
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._queries import UPDATE
 from fedcohort.selection._scheme import Scheme
-from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.state import Setup
+from fedcohort.server._noise import Gaussian
+from fedcohort.server._state import Setup
 
 
 def check(

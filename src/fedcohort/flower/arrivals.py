@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
+from fedcohort.server._reply_validation import one_line
 from fedcohort.server._stragglers import StragglerRule, Wait
-from fedcohort.server.gate import one_line
 
 log = logging.getLogger("flwr.fedcohort")
 SUPERLINK = 1

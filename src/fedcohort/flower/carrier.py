@@ -19,15 +19,15 @@ from fedcohort.flower.arrivals import Arrivals, answered
 from fedcohort.flower.exchange import Admitted, Outgoing, received
 from fedcohort.flower.metrics import Told
 from fedcohort.flower.session import Session
-from fedcohort.ledger import TRAINING
 from fedcohort.selection._client_rows import LARGEST
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._queries import UPDATE, Ask
-from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.gate import SPARE, Fault, Form, Gate, expected
-from fedcohort.server.latencies import Stopwatch
-from fedcohort.server.state import Selection
-from fedcohort.server.transport import (
+from fedcohort.server._ledger import TRAINING
+from fedcohort.server._noise import Gaussian
+from fedcohort.server._records import Stopwatch
+from fedcohort.server._reply_validation import SPARE, Fault, Form, Gate, expected
+from fedcohort.server._state import Selection
+from fedcohort.server._transport import (
     CollectUpdates,
     QueryReplies,
     Responses,

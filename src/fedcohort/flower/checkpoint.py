@@ -4,7 +4,7 @@
 chosen, *before* anybody is invited. The newest state is the valid one, and each file is replaced
 in one step: whatever the moment of a crash, a server that comes back has the state of a round and,
 if one was chosen, that round's own cohort. ``history.jsonl`` holds a record of every round, for
-reports; see `fedcohort.server.history`.
+reports; see `fedcohort.server._history`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,11 @@ from fedcohort._internal import store
 from fedcohort._internal.errors import CannotSave, InUse
 from fedcohort._internal.files import exclusive
 from fedcohort._internal.random import checked_seed
-from fedcohort.ledger import Entry
-from fedcohort.server.checkpoint import (
-    pack_selection,
-    pack_state,
-    unpack_selection,
-    unpack_state,
-)
-from fedcohort.server.history import LOCK
-from fedcohort.server.membership import replay_selection
-from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server._checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
+from fedcohort.server._history import LOCK
+from fedcohort.server._ledger import Entry
+from fedcohort.server._membership import replay_selection
+from fedcohort.server._state import Selection, Setup, State
 
 STATE, SELECTION = "flower-state", "flower-selection"
 PATIENCE = 5.0

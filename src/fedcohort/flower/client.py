@@ -48,9 +48,9 @@ from fedcohort.selection._queries import (
     Client,
     Signal,
 )
+from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._guards import GUARDS
-from fedcohort.server.aggregators import AGGREGATORS
-from fedcohort.server.aggregators.gaussian import noisy_part
+from fedcohort.server._noise import noisy_part
 from fedcohort.training._algorithms import ALGORITHMS, Algorithm
 
 Build = Callable[[Context], Any]

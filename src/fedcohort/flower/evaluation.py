@@ -18,7 +18,7 @@ from fedcohort.flower.metrics import Averaging, Told, metrics_of
 from fedcohort.flower.session import Session
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._scheme import EVALUATED
-from fedcohort.server.gate import Fault, Form
+from fedcohort.server._reply_validation import Fault, Form
 
 log = logging.getLogger("flwr.fedcohort")
 EVALUATORS = ("nobody", "cohort", "everyone")

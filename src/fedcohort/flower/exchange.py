@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 from fedcohort._internal.types import Array
 from fedcohort.flower import wire
 from fedcohort.flower.arrivals import Arrivals, answered, is_from
-from fedcohort.server.gate import Fault, Form, Gate, Report, Ticket, expected
+from fedcohort.server._reply_validation import Fault, Form, Gate, Report, Ticket, expected
 
 FRAME = "Exception ClientAppException occurred. Message: "
 """What Flower's simulation puts between a long traceback and the words of a client."""

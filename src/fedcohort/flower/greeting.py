@@ -10,8 +10,8 @@ from flwr.serverapp import Grid
 
 from fedcohort.flower import wire
 from fedcohort.flower.exchange import Admitted, Node, Outgoing, exchanged, received
-from fedcohort.ledger import Ledger
-from fedcohort.server.gate import Fault, Form, Gate
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._reply_validation import Fault, Form, Gate
 
 LONGEST_KEY = 200
 """Characters of a key."""

@@ -11,7 +11,7 @@ from flwr.serverapp.strategy import Result
 
 from fedcohort._internal.errors import brief
 from fedcohort.selection._cohort import Cohort
-from fedcohort.server.gate import Gate
+from fedcohort.server._reply_validation import Gate
 
 log = logging.getLogger("flwr.fedcohort")
 SHOWN = 8

@@ -14,7 +14,7 @@ from flwr.app import Message, MetricRecord, RecordDict
 
 from fedcohort._internal.errors import brief
 from fedcohort.selection._client_rows import LARGEST
-from fedcohort.server.gate import SHOWN_NAMES
+from fedcohort.server._reply_validation import SHOWN_NAMES
 
 log = logging.getLogger("flwr.fedcohort")
 MOST, LONGEST = 100, 100

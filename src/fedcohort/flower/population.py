@@ -22,10 +22,10 @@ from fedcohort._internal.types import Floats, Ints
 from fedcohort.flower.exchange import Node
 from fedcohort.flower.greeting import Claim, greeted
 from fedcohort.flower.limits import Limits
-from fedcohort.ledger import Ledger
 from fedcohort.selection._federation import Federation
 from fedcohort.server._guards import LARGEST_SIZE, cap_sizes
-from fedcohort.server.gate import Fault, Gate
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._reply_validation import Fault, Gate
 
 log = logging.getLogger("flwr.fedcohort")
 Importance = str | Mapping[Any, float]

@@ -22,18 +22,18 @@ from fedcohort.flower.checkpoint import Folder, Told
 from fedcohort.flower.exchange import Outgoing
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.population import Population
-from fedcohort.ledger import Ledger
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import missing
 from fedcohort.selection._scheme import Scheme
-from fedcohort.server import history
-from fedcohort.server.gate import Gate
-from fedcohort.server.history import History
-from fedcohort.server.membership import admit_clients
-from fedcohort.server.records import Record
-from fedcohort.server.round import Queries
-from fedcohort.server.state import Selection, Setup, State, Statistics
-from fedcohort.simulation.private import Budget, calibrated, promised
+from fedcohort.server import _history
+from fedcohort.server._history import History
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._membership import admit_clients
+from fedcohort.server._noise_budget import Budget, calibrated, promised
+from fedcohort.server._records import Record
+from fedcohort.server._reply_validation import Gate
+from fedcohort.server._round import Queries
+from fedcohort.server._state import Selection, Setup, State, Statistics
 from fedcohort.training._algorithms import shifted
 
 log = logging.getLogger("flwr.fedcohort")
@@ -420,8 +420,8 @@ class Session:
             raise BadInput(f"'{path}' holds a run of another model; use another folder.")
         self.state, self.setup = state, calibrated(self.setup, state.federation)
         self.population.knew(state.federation)
-        if history.is_history(path):
-            for record in history.read(path)[1]:
+        if _history.is_history(path):
+            for record in _history.read(path)[1]:
                 self.ledger.entries += record.entries if record.round < state.round else ()
         self._booked = len(self.ledger.entries)
         self.ledger.entries += entries

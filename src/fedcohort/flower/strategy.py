@@ -34,21 +34,21 @@ from fedcohort.flower.metrics import numbers
 from fedcohort.flower.population import Importance, Population
 from fedcohort.flower.session import Session
 from fedcohort.flower.verdict import Verdict
-from fedcohort.ledger import Ledger
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._scheme import EVALUATED, SIZES, Disclosure, Scheme
-from fedcohort.server import Aggregator, DropOutRule, Optimiser, dropout_rule, history
+from fedcohort.server import Aggregator, DropOutRule, Optimiser, _history, dropout_rule
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server._compatibility import check_compatible
 from fedcohort.server._guards import LARGEST_SIZE, Hardened, SizeCap, guards
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._membership import round_context
+from fedcohort.server._records import Record
+from fedcohort.server._reply_validation import Fault, Gate
+from fedcohort.server._round import select_cohort, train_and_aggregate
+from fedcohort.server._state import Selection, Setup
 from fedcohort.server._stragglers import StragglerRule, prepared, straggler_rule
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.gate import Fault, Gate
-from fedcohort.server.membership import round_context
-from fedcohort.server.records import Record
-from fedcohort.server.round import select_cohort, train_and_aggregate
-from fedcohort.server.state import Selection, Setup
-from fedcohort.server.transport import Request, TrainRequest, drive
+from fedcohort.server._transport import Request, TrainRequest, drive
 from fedcohort.training._algorithms import Algorithm
 from fedcohort.training._algorithms import algorithm as algorithm_by_name
 
@@ -280,7 +280,7 @@ class CohortStrategy(Strategy):
         """Run until ``num_rounds`` rounds are done, those of an earlier session included.
 
         After each round, when all its metrics are there, ``on_round`` is called with its
-        `fedcohort.server.records.Record`. Then ``should_stop`` is called with the number of the
+        `fedcohort.server._records.Record`. Then ``should_stop`` is called with the number of the
         round and the result so far, as by flwr 1.43; the run ends if it returns True. The result
         contains the earlier rounds, with the single numbers of their metrics. What
         ``evaluate_fn`` says of the first model, before any round, is in the first result alone.
@@ -509,7 +509,7 @@ class CohortStrategy(Strategy):
         session = self.session
         if done and not session.records and session.folder is not None:
             path = session.folder.path
-            read = history.read(path)[1] if history.is_history(path) else []
+            read = _history.read(path)[1] if _history.is_history(path) else []
             session.records = [record for record in read if record.round < done]
         measured = {
             "train": result.train_metrics_clientapp,

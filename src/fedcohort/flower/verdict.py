@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fedcohort._internal.errors import TooFewClients
 from fedcohort.flower import logbook
 from fedcohort.flower.session import Session
-from fedcohort.server.records import Record
+from fedcohort.server._records import Record
 
 log = logging.getLogger("flwr.fedcohort")
 

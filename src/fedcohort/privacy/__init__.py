@@ -8,6 +8,7 @@ here may import.
 
 from fedcohort.privacy._client import ClientPolicy, PrivateCounts, PrivateSize, SizeRequest
 from fedcohort.privacy._mechanisms import SizeReport, best_levels
+from fedcohort.privacy._price import Price, noise_for, price
 from fedcohort.privacy._size_estimate import (
     Clipping,
     Rate,
@@ -24,6 +25,7 @@ from fedcohort.privacy._size_estimate import (
 __all__ = [
     "ClientPolicy",
     "Clipping",
+    "Price",
     "PrivateCounts",
     "PrivateSize",
     "Rate",
@@ -36,6 +38,8 @@ __all__ = [
     "data_rate",
     "estimate_total",
     "first_answers",
+    "noise_for",
+    "price",
     "standard_error",
     "variance_of_total",
 ]

@@ -1,5 +1,6 @@
 """What the server does with the answers; the same in the simulator and in a deployment."""
 
+from fedcohort.server._aggregators import Aggregator, Krum, Median, Plain, TrimmedMean, aggregator
 from fedcohort.server._dropouts import (
     AsDrawn,
     Attendance,
@@ -10,13 +11,14 @@ from fedcohort.server._dropouts import (
     dropout_rule,
 )
 from fedcohort.server._guards import Guard, guards
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._memory import Memory
+from fedcohort.server._noise import Gaussian
 from fedcohort.server._optimizers import Adagrad, Adam, Optimiser, Sgd, Yogi, optimiser
+from fedcohort.server._reply_validation import Fault, Form, Gate
+from fedcohort.server._selector import Selector
 from fedcohort.server._stragglers import StragglerRule, straggler_rule
-from fedcohort.server.aggregators import aggregator
-from fedcohort.server.aggregators.base import Aggregator
-from fedcohort.server.aggregators.memory import Memory
-from fedcohort.server.aggregators.plain import Plain
-from fedcohort.server.gate import Fault, Form, Gate
+from fedcohort.server._trace import Trace
 
 __all__ = [
     "Adagrad",
@@ -28,15 +30,22 @@ __all__ = [
     "Fault",
     "Form",
     "Gate",
+    "Gaussian",
     "Guard",
     "Hajek",
+    "Krum",
+    "Ledger",
+    "Median",
     "Memory",
     "Optimiser",
     "Plain",
     "Redraw",
+    "Selector",
     "Sgd",
     "StragglerRule",
     "Survivors",
+    "Trace",
+    "TrimmedMean",
     "Yogi",
     "aggregator",
     "dropout_rule",

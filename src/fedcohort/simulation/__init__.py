@@ -1,5 +1,6 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
+from fedcohort.server._trace import Trace
 from fedcohort.simulation._availability import (
     Always,
     Availability,
@@ -13,7 +14,6 @@ from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.comparison import Comparison, compare
 from fedcohort.simulation.engine import simulate
-from fedcohort.trace import Trace
 from fedcohort.training import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 
 __all__ = [

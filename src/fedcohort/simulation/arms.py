@@ -15,14 +15,14 @@ from fedcohort._internal.registry import Kind
 from fedcohort.schemes import SCHEMES, as_scheme
 from fedcohort.selection._scheme import Disclosure, Scheme
 from fedcohort.server import Aggregator, Optimiser, aggregator
+from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._guards import Guard
 from fedcohort.server._optimizers import OPTIMISERS
-from fedcohort.server.aggregators import AGGREGATORS
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
+from fedcohort.server._trace import Trace
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.runfolder import code_of
-from fedcohort.trace import Trace
 from fedcohort.training import LocalWork, Task
 from fedcohort.training._algorithms import ALGORITHMS, Algorithm
 

@@ -26,13 +26,13 @@ from fedcohort._internal.parameters import is_real, is_whole
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats, Ints, for_json
 from fedcohort.privacy._accounting import ADD_REMOVE, ADJACENCIES
+from fedcohort.privacy._price import _nobody, law, price
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import converse
 from fedcohort.selection._scheme import RoundContext, Scheme
-from fedcohort.server.aggregators.gaussian import Gaussian, Released, _Account
-from fedcohort.theory.price import _nobody, law, price
+from fedcohort.server._noise import Gaussian, Released, _Account
 
 CENTRES = 400
 """Sums without noise that the attacker draws to know their law."""
@@ -98,7 +98,7 @@ def audit(
     Parameters
     ----------
     scheme, federation, rounds, noise, delta, adjacency
-        As for `fedcohort.theory.price`. The canary is the client that weighs most. What is rarer
+        As for `fedcohort.privacy._price`. The canary is the client that weighs most. What is rarer
         than a few in so many trials no attack can see, so delta is best well above that.
     trials
         Runs of each of the two worlds; half of them are for learning.

@@ -14,7 +14,7 @@ from fedcohort._internal.types import Floats
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._scheme import Scheme
 from fedcohort.server._optimizers import Sgd
-from fedcohort.server.state import Setup
+from fedcohort.server._state import Setup
 from fedcohort.simulation._availability import Always
 from fedcohort.simulation.assumptions import assumptions
 from fedcohort.simulation.engine import Simulation, check_rounds, federation_of

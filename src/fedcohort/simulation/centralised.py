@@ -10,11 +10,11 @@ import numpy as np
 
 from fedcohort._internal.parameters import Checked, Whole
 from fedcohort.selection._scheme import Disclosure
+from fedcohort.server._trace import Trace
 from fedcohort.simulation.engine import simulate
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.own_work import OwnWork
 from fedcohort.simulation.recorder import Progress
-from fedcohort.trace import Trace
 from fedcohort.training import Task
 from fedcohort.training._local import LocalWork
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort._internal.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import REQUEST_BYTES, TRAINING, Ledger
 from fedcohort.selection._queries import UPDATE, Ask, Signal, row_bytes
+from fedcohort.server._ledger import REQUEST_BYTES, TRAINING, Ledger
+from fedcohort.server._records import Stopwatch
 from fedcohort.server._stragglers import Closed
-from fedcohort.server.latencies import Stopwatch
 from fedcohort.simulation._devices import DeviceModel
 from fedcohort.training._local import LocalWork
 

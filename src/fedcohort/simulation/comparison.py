@@ -20,8 +20,9 @@ from fedcohort._internal.random import checked_seed
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server._guards import guards
+from fedcohort.server._history import is_history, is_running, read, whole
 from fedcohort.server._stragglers import straggler_rule
-from fedcohort.server.history import is_history, is_running, read, whole
+from fedcohort.server._trace import Trace
 from fedcohort.simulation._availability import availability
 from fedcohort.simulation._devices import devices
 from fedcohort.simulation.arms import OWN, Arm, Which, labelled
@@ -54,7 +55,6 @@ from fedcohort.simulation.runfolder import (
     read_settings,
 )
 from fedcohort.simulation.workers import Lost, Pool, Unit
-from fedcohort.trace import Trace
 from fedcohort.training import LocalWork, Task
 from fedcohort.training._algorithms import algorithm, unequal_work
 from fedcohort.training._call_checks import check_work, says_how

@@ -1,4 +1,4 @@
-"""One run of the simulator: a transport for the rounds of `fedcohort.server.round`."""
+"""One run of the simulator: a transport for the rounds of `fedcohort.server._round`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from fedcohort._internal.files import as_path
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.random import checked_seed
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._design import Design
@@ -27,15 +26,18 @@ from fedcohort.selection._scheme import RoundContext, Scheme
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server import aggregator as aggregator_by_name
 from fedcohort.server import optimiser as optimiser_by_name
+from fedcohort.server._compatibility import check_compatible
 from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server._guards import Hardened, guards
+from fedcohort.server._ledger import TRAINING, Ledger
+from fedcohort.server._noise import Gaussian
+from fedcohort.server._noise_budget import Budget, calibrated, promised
+from fedcohort.server._records import Record
+from fedcohort.server._round import FLOAT_BYTES, run_round
+from fedcohort.server._state import Selection, Setup, State, Statistics
 from fedcohort.server._stragglers import StragglerRule, prepared, straggler_rule
-from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.records import Record
-from fedcohort.server.round import FLOAT_BYTES, run_round
-from fedcohort.server.state import Selection, Setup, State, Statistics
-from fedcohort.server.transport import (
+from fedcohort.server._trace import Trace
+from fedcohort.server._transport import (
     CollectUpdates,
     Responses,
     TrainRequest,
@@ -54,10 +56,8 @@ from fedcohort.simulation.environment import Conditions, Environment
 from fedcohort.simulation.local_stage import LocalStage
 from fedcohort.simulation.measures import checked_measures
 from fedcohort.simulation.onward import End
-from fedcohort.simulation.private import Budget, calibrated, promised
 from fedcohort.simulation.recorder import Progress, Recorder
 from fedcohort.simulation.runfolder import ORACLE
-from fedcohort.trace import Trace
 from fedcohort.training import LocalWork, Task
 from fedcohort.training._algorithms import Algorithm, LocalSgd, Vectors, unequal_work
 from fedcohort.training._algorithms import algorithm as algorithm_by_name

@@ -24,8 +24,8 @@ from fedcohort._internal.html import NOTHING, duration
 from fedcohort.simulation.progress import RunProgress, read_progress
 
 if TYPE_CHECKING:
+    from fedcohort.server._trace import Trace
     from fedcohort.simulation.plan import Plan
-    from fedcohort.trace import Trace
 
 
 @dataclass(frozen=True)

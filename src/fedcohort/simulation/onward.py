@@ -14,8 +14,8 @@ from fedcohort._internal.errors import BadCheckpoint, CannotSave, FedcohortWarni
 from fedcohort._internal.files import as_path
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.server.checkpoint import pack_state, unpack_state
-from fedcohort.server.state import Setup, State
+from fedcohort.server._checkpoint import pack_state, unpack_state
+from fedcohort.server._state import Setup, State
 from fedcohort.training._algorithms import Vectors
 
 KIND = "end of a run"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort._internal.types import Floats
-from fedcohort.server.membership import diagnostics
-from fedcohort.server.records import Record, joined
+from fedcohort.server._membership import diagnostics
+from fedcohort.server._records import Record, joined
+from fedcohort.server._trace import Trace
 from fedcohort.simulation.evaluation import evaluated
 from fedcohort.simulation.measures import f1_of, measure
-from fedcohort.trace import Trace
 from fedcohort.training import Task
 
 if TYPE_CHECKING:

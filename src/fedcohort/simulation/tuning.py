@@ -11,6 +11,7 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.parameters import Maybe, Whole, is_whole
+from fedcohort.server._trace import Trace
 from fedcohort.simulation.arms import Arm, Which, labelled
 from fedcohort.simulation.centralised import Centralised, upper_lines
 from fedcohort.simulation.comparison import built_options, compare
@@ -30,7 +31,6 @@ from fedcohort.simulation.problem import Problem
 from fedcohort.simulation.runfolder import VALIDATION
 from fedcohort.simulation.trials import BY, Trial, Tuning
 from fedcohort.simulation.workers import Unit
-from fedcohort.trace import Trace
 from fedcohort.training import Task
 from fedcohort.training._call_checks import check_task, says_how
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from fedcohort._internal.errors import BadCheckpoint, Diverged, FedcohortWarning, UnequalWork
 from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
 from fedcohort._internal.random import stream
+from fedcohort.server._trace import Trace
 from fedcohort.simulation.arms import Arm
 from fedcohort.simulation.centralised import Centralised
 from fedcohort.simulation.divisions import Divisions, Source, task_of
 from fedcohort.simulation.processes import Executor
 from fedcohort.simulation.progress import ProgressFile
 from fedcohort.simulation.runfolder import run_file, state_file
-from fedcohort.trace import Trace
 from fedcohort.training import LearningTask, Task
 from fedcohort.training._local import LocalWork
 

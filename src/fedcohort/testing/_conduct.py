@@ -35,7 +35,7 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Answer, Ask
 from fedcohort.selection._scheme import Scheme
 from fedcohort.selection._scripted import SETTLED, Trial
-from fedcohort.selector import Selector
+from fedcohort.server._selector import Selector
 from fedcohort.testing._claims import NotApplicable, same_law
 
 # The cohorts of a scheme in another process, where strings hash differently.

@@ -14,7 +14,7 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Answer, Ask, converse
 from fedcohort.selection._scheme import RoundContext, Scheme
 from fedcohort.selection._scripted import SETTLED, ScriptedClient, Trial
-from fedcohort.selector import Selector
+from fedcohort.server._selector import Selector
 from fedcohort.testing._claims import NotApplicable
 from fedcohort.testing._conduct import check_cohort
 

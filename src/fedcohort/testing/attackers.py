@@ -18,20 +18,20 @@ import numpy as np
 from fedcohort._internal.errors import FedcohortWarning
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import UPDATE, Ask, Signal
 from fedcohort.selection._scheme import Scheme
 from fedcohort.selection._scripted import ScriptedClient
+from fedcohort.server._aggregators import Plain, weighted_sum
 from fedcohort.server._dropouts import AsDrawn
 from fedcohort.server._guards import LOSS_BIT, Hardened, guards
-from fedcohort.server.aggregators import Plain, weighted_sum
-from fedcohort.server.membership import round_context
-from fedcohort.server.round import run_round
-from fedcohort.server.state import Setup, State
-from fedcohort.server.transport import (
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._membership import round_context
+from fedcohort.server._round import run_round
+from fedcohort.server._state import Setup, State
+from fedcohort.server._transport import (
     CollectUpdates,
     Responses,
     TrainRequest,

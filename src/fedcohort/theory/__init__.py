@@ -1,6 +1,7 @@
 """What can be computed about a scheme without training."""
 
 from fedcohort.maths._enumeration import every_path
+from fedcohort.privacy._price import Price, noise_for, price
 from fedcohort.theory.advice import Advice, advise
 from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (
@@ -24,7 +25,6 @@ from fedcohort.theory.expected_run import expected_gradients
 from fedcohort.theory.judge import SchemeFacts
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
-from fedcohort.theory.price import Price, noise_for, price
 from fedcohort.theory.rate_error import RateError, rate_error
 from fedcohort.theory.rates import Rate, clustered_rate, printed_rate
 from fedcohort.theory.skew import (

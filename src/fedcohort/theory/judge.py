@@ -12,13 +12,13 @@ import numpy as np
 from fedcohort._internal.errors import FedcohortError, FedcohortWarning
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
+from fedcohort.privacy._price import law, noise_for, price
 from fedcohort.schemes import SCHEMES, schemes
 from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._scheme import Scheme
 from fedcohort.theory.montecarlo import Estimate, estimated_variance
 from fedcohort.theory.pilot import Known, NotKnownError
-from fedcohort.theory.price import law, noise_for, price
 from fedcohort.theory.question_cost import bytes_of, rehearse
 
 KEPT_LIMIT = 1_000

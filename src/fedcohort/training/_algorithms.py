@@ -38,7 +38,7 @@ from fedcohort.training._local import LocalWork
 # not added up; `rows` and `summed` read it.
 #
 # What a client remembers is *proposed* with its update and kept only once the server has said that
-# the round counted; see `fedcohort.server.round`. So a lost report, a void round or a crash leaves
+# the round counted; see `fedcohort.server._round`. So a lost report, a void round or a crash leaves
 # client and server in agreement.
 #
 # An algorithm may have several *models*: all go down, a client takes the one with the lowest loss

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort._internal.errors import BadCheckpoint, Diverged
+from fedcohort.server import Trace
 from fedcohort.simulation import Arm, Centralised
 from fedcohort.simulation.arms import labelled
 from fedcohort.simulation.centralised import upper_lines
@@ -25,7 +26,6 @@ from fedcohort.simulation.problem import Loaded, reading_once
 from fedcohort.simulation.processes import Processes
 from fedcohort.simulation.runfolder import run_file
 from fedcohort.simulation.tuning import FIRST_SEED
-from fedcohort.trace import Trace
 from fedcohort.training import Task
 from fedcohort_papers.reproduction.recipe import Cell
 from fedcohort_papers.reproduction.running import Run, timed

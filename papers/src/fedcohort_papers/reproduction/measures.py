@@ -17,7 +17,7 @@ from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.parameters import split, value
 from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling
-from fedcohort.trace import Trace
+from fedcohort.server import Trace
 
 Measure: TypeAlias = str | Callable[[Trace], float]
 """A word such as ``"accuracy:last=30"``, or a function of a run."""

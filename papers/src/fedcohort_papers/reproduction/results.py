@@ -12,8 +12,8 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.types import Array, Floats
+from fedcohort.server import Trace
 from fedcohort.simulation import Comparison
-from fedcohort.trace import Trace
 from fedcohort_papers.reproduction.measures import Measure, measure, never
 from fedcohort_papers.reproduction.recipe import Computed, Recipe, Scale
 

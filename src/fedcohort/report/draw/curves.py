@@ -31,7 +31,7 @@ from fedcohort.report.facts.measures import (
     numbered,
     stacked,
 )
-from fedcohort.trace import curve_names
+from fedcohort.server._trace import curve_names
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -11,7 +11,7 @@ from fedcohort.schemes import installed
 from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._scheme import Scheme
-from fedcohort.selector import Selector
+from fedcohort.server._selector import Selector
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Trace

@@ -12,8 +12,8 @@ import pandas as pd
 from fedcohort._internal.errors import UnknownName
 from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling, window
+from fedcohort.server._trace import curve_names
 from fedcohort.simulation.runfolder import VALIDATION
-from fedcohort.trace import curve_names
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fedcohort._internal.types import Floats
-from fedcohort.ledger import TRAINING
 from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.from_trace import scheme_of
 from fedcohort.report.facts.measures import Columns, by_scheme
+from fedcohort.server._ledger import TRAINING
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -26,8 +26,8 @@ from fedcohort.simulation.plan import LEVEL, seeds_needed
 from fedcohort.simulation.runfolder import VALIDATION
 
 if TYPE_CHECKING:
+    from fedcohort.server._trace import Trace
     from fedcohort.simulation import Comparison
-    from fedcohort.trace import Trace
 
 
 def headline(comparison: Comparison, table: pd.DataFrame) -> str:

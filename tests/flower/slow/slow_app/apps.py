@@ -9,7 +9,7 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import ServerApp
 
 from fedcohort.flower import CohortStrategy, Limits, client_app
-from fedcohort.server import history
+from fedcohort.server import _history as history
 
 
 def number_of(context):

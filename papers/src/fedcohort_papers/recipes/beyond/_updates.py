@@ -12,8 +12,8 @@ from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
 from fedcohort.selection import UPDATE, Ask, Design, RoundContext
 from fedcohort.server import Aggregator, aggregator
-from fedcohort.server.aggregators import MemoryState
-from fedcohort.server.state import Setup
+from fedcohort.server._memory import MemoryState
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, LocalWork
 from fedcohort.simulation.arms import arm
 from fedcohort.simulation.clients import SimulatedClients

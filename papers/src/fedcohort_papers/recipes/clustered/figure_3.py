@@ -13,7 +13,7 @@ from fedcohort.data.partition import PAPER1_SIZES
 from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
 from fedcohort.selection import Federation, Replies
-from fedcohort.selector import Selector
+from fedcohort.server import Selector
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.recipes.clustered._arms import KINDS, MD, READINGS, SCHEMES, arms
 from fedcohort_papers.reproduction import (

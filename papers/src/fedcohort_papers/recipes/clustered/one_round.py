@@ -13,9 +13,8 @@ import numpy as np
 from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
-from fedcohort.selector import Selector
-from fedcohort.server import aggregator
-from fedcohort.server.state import Setup
+from fedcohort.server import Selector, aggregator
+from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, LocalWork
 from fedcohort.simulation.engine import Simulation, federation_of
 from fedcohort.simulation.problem import Problem

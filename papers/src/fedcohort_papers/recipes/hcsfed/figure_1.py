@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats
 from fedcohort.selection import Federation
-from fedcohort.selector import Selector
+from fedcohort.server import Selector
 from fedcohort_papers.recipes.hcsfed import PAPER
 from fedcohort_papers.reproduction import (
     COMPUTED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.trace import Trace
+from fedcohort.server import Trace
 from fedcohort_papers.recipes.thesis import PAPER
 from fedcohort_papers.recipes.thesis import _federations as federations
 from fedcohort_papers.recipes.thesis._federations import (

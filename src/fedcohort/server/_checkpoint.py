@@ -1,7 +1,7 @@
 """Selections and states as headers and arrays, to be kept by `fedcohort._internal.store`.
 
 What is written of a `Selection` is the cohort and the answers that the scheme heard; its law is
-found again from them (`fedcohort.server.membership.replay_selection`).
+found again from them (`fedcohort.server._membership.replay_selection`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Ask
 from fedcohort.selection._scheme import LONGEST, RoundContext, Scheme
 from fedcohort.server._guards import Guard
-from fedcohort.server.state import Heard, Selection, Setup, State
+from fedcohort.server._state import Heard, Selection, Setup, State
 
 Packed = tuple[dict[str, Any], dict[str, Array]]
 """A header of plain values, and arrays by name."""

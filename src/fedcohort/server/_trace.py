@@ -13,13 +13,12 @@ from fedcohort._internal import html, store
 from fedcohort._internal.errors import BadInput, UnknownName, brief
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Bools, Floats, Ints
-from fedcohort.ledger import Booked, Cost, Entry, Ledger
 from fedcohort.maths._statistics import first_at, gini, jain, sustained_at
 from fedcohort.selection import _queries
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._scheme import Disclosure
-from fedcohort.server.latencies import Latencies
-from fedcohort.server.records import Record, believed
+from fedcohort.server._ledger import Booked, Cost, Entry, Ledger
+from fedcohort.server._records import Latencies, Record, believed
 
 KIND = "trace"
 BY_NAME = {
@@ -482,7 +481,7 @@ _TOLD_AS = (
     tuple(f"{source}/{name}" for source in ("server", "evaluate") for name in _ACCURACY)
     + _ACCURACY,
 )
-"""For each of `CURVES` the metrics that are it, best first; see `fedcohort.server.history`."""
+"""For each of `CURVES` the metrics that are it, best first; see `fedcohort.server._history`."""
 
 
 def curve_names(metrics: Iterable[str]) -> tuple[str | None, ...]:

@@ -8,7 +8,7 @@ Three generators over what is constant in a run (`Setup`) and what a round chang
 
 They yield requests and receive replies; a `Transport` does the input and output. Guards, payloads
 of local algorithms, several models, noise and sample counts are stages that `Setup` has chosen
-(`fedcohort.server.stages`); without them the loops over stages below are empty.
+(`fedcohort.server._stages`); without them the loops over stages below are empty.
 
 Two values are durable: the `Selection`, before any client is invited, and the `State` after the
 step. Generators are never saved: a resumed round begins at `train_cohort`.
@@ -25,17 +25,17 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Ints
-from fedcohort.ledger import Ledger
 from fedcohort.selection._cohort import Cohort, Replies, ascending
 from fedcohort.selection._design import Design
 from fedcohort.selection._queries import Ask, questions
 from fedcohort.selection._scheme import RoundContext
 from fedcohort.server import _dropouts as dropouts
 from fedcohort.server._dropouts import Attendance
-from fedcohort.server.records import Record
-from fedcohort.server.stages import Blocks, RoundUpdate, UpdateStage
-from fedcohort.server.state import Heard, Selection, Setup, State
-from fedcohort.server.transport import (
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._records import Record
+from fedcohort.server._stages import Blocks, RoundUpdate, UpdateStage
+from fedcohort.server._state import Heard, Selection, Setup, State
+from fedcohort.server._transport import (
     CollectUpdates,
     QueryReplies,
     Request,

@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 from fedcohort._internal.errors import BadInput, BudgetSpent, MissingExtra
+from fedcohort.privacy._price import MOST_LAWS, Law, Price, law, priced
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._design import Participation
 from fedcohort.selection._federation import Federation
 from fedcohort.server._dropouts import AsDrawn
-from fedcohort.server.aggregators import Gaussian
-from fedcohort.server.aggregators.gaussian import Released
-from fedcohort.server.state import Setup, State
-from fedcohort.theory.price import MOST_LAWS, Law, Price, law, priced
+from fedcohort.server._noise import Gaussian, Released
+from fedcohort.server._state import Setup, State
 
 LOOK_AHEAD = 64
 """The number of rounds ahead for which the first price of a run is computed."""

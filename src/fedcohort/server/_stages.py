@@ -29,13 +29,13 @@ from fedcohort.selection._cohort import Cohort, Replies
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import UPDATE, Ask
 from fedcohort.selection._scheme import RoundContext
+from fedcohort.server._aggregators import Aggregator, weighted_sum
 from fedcohort.server._guards import Guard, Outcome
-from fedcohort.server.aggregators.base import Aggregator, weighted_sum
-from fedcohort.server.transport import UpdateBlock, UpdateSum
+from fedcohort.server._transport import UpdateBlock, UpdateSum
 from fedcohort.training._algorithms import Algorithm
 
 if TYPE_CHECKING:
-    from fedcohort.server.state import Selection, Setup, State
+    from fedcohort.server._state import Selection, Setup, State
 
 Blocks: TypeAlias = Iterable[UpdateBlock | UpdateSum]
 

@@ -17,14 +17,13 @@ from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Ask, Signal
 from fedcohort.selection._scheme import Disclosure, RoundContext, Scheme
+from fedcohort.server._aggregators import Aggregator, Plain
 from fedcohort.server._dropouts import Attendance, DropOutRule, Redraw
 from fedcohort.server._guards import Guard, wanted, withdrawn
 from fedcohort.server._optimizers import Optimiser, OptimiserState, Sgd
+from fedcohort.server._records import Latencies
+from fedcohort.server._stages import Stages
 from fedcohort.server._stragglers import StragglerRule, Wait
-from fedcohort.server.aggregators.base import Aggregator
-from fedcohort.server.aggregators.plain import Plain
-from fedcohort.server.latencies import Latencies
-from fedcohort.server.stages import Stages
 from fedcohort.training._algorithms import Algorithm, Layers, LocalSgd
 
 

@@ -19,8 +19,8 @@ from fedcohort.selection._citation import Citation
 from fedcohort.selection._client_rows import LatestRows
 from fedcohort.selection._cohort import Cohort, missing_from
 from fedcohort.selection._scheme import Claim
+from fedcohort.server._aggregators import Aggregator, weighted_sum
 from fedcohort.server._dropouts import AsDrawn
-from fedcohort.server.aggregators.base import Aggregator, weighted_sum
 
 COUNTED = 0.3
 """What "my answer was not shortened" weighs beside the answer itself, in clipping lengths."""

@@ -19,7 +19,7 @@ from fedcohort._internal import files, store
 from fedcohort._internal.errors import BadCheckpoint, brief, quoted
 from fedcohort._internal.files import is_held
 from fedcohort._internal.types import Ints
-from fedcohort.server.records import Record, joined
+from fedcohort.server._records import Record, joined
 
 FILE = "history.jsonl"
 LOCK = "lock"

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.ledger import TRAINING, Ledger
 from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation, checked_positions
 from fedcohort.selection._scheme import RoundContext, checked_latency
-from fedcohort.server import latencies
-from fedcohort.server.round import Queries, query_clients, select_cohort
-from fedcohort.server.state import Selection, Setup, State
+from fedcohort.server import _records
+from fedcohort.server._ledger import TRAINING, Ledger
+from fedcohort.server._round import Queries, query_clients, select_cohort
+from fedcohort.server._state import Selection, Setup, State
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -90,7 +90,7 @@ def admit_clients(
         algorithm=vectors,
         counted=np.where(came_from < 0, -1, state.counted[came_from]),
         guards=tuple(guard.moved(memory, came_from) for guard, memory in pairs),
-        latencies=latencies.moved(state.latencies, came_from),
+        latencies=_records.moved(state.latencies, came_from),
     )
 
 

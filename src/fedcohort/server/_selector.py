@@ -18,7 +18,6 @@ from fedcohort._internal.errors import BadInput, FedcohortWarning, quoted
 from fedcohort._internal.random import checked_seed
 from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.designs import Everyone
-from fedcohort.ledger import Ledger
 from fedcohort.schemes import as_scheme, installed
 from fedcohort.selection._client_rows import LatestRows
 from fedcohort.selection._cohort import Cohort, Replies, missing_from
@@ -26,8 +25,7 @@ from fedcohort.selection._design import Design
 from fedcohort.selection._federation import Federation, checked_positions
 from fedcohort.selection._queries import Answer, Ask, put
 from fedcohort.selection._scheme import Scheme
-from fedcohort.server._guards import GUARDS, Hardened, guards
-from fedcohort.server.checkpoint import (
+from fedcohort.server._checkpoint import (
     pack_choosing,
     pack_selection,
     pack_state,
@@ -35,13 +33,15 @@ from fedcohort.server.checkpoint import (
     unpack_selection,
     unpack_state,
 )
-from fedcohort.server.compatibility import check_compatible
-from fedcohort.server.membership import admit_clients, diagnostics, replay_selection, round_context
-from fedcohort.server.records import Record
-from fedcohort.server.round import observe, query_before_round, select_cohort, train_and_aggregate
-from fedcohort.server.stages import guards_after, without_invalid
-from fedcohort.server.state import NO_STATISTICS, Selection, Setup, State, Statistics
-from fedcohort.server.transport import Transport, drive
+from fedcohort.server._compatibility import check_compatible
+from fedcohort.server._guards import GUARDS, Hardened, guards
+from fedcohort.server._ledger import Ledger
+from fedcohort.server._membership import admit_clients, diagnostics, replay_selection, round_context
+from fedcohort.server._records import Record
+from fedcohort.server._round import observe, query_before_round, select_cohort, train_and_aggregate
+from fedcohort.server._stages import guards_after, without_invalid
+from fedcohort.server._state import NO_STATISTICS, Selection, Setup, State, Statistics
+from fedcohort.server._transport import Transport, drive
 
 T = TypeVar("T")
 KIND = "selector"
@@ -272,7 +272,7 @@ class Selector:
     def equip(self, carrier: type[Transport], **server: Any) -> None:
         """Prepare for whole rounds, which `play` ends instead of `observe`.
 
-        ``server`` are parts of a `fedcohort.server.state.Setup` (``optimiser``, ``aggregator``,
+        ``server`` are parts of a `fedcohort.server._state.Setup` (``optimiser``, ``aggregator``,
         ``dropouts``, ``quorum``); what the carrier cannot do with them is refused now. A selector
         that was loaded goes on with what the same parts remembered.
         """
