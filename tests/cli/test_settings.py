@@ -55,7 +55,7 @@ def test_what_must_be_given_stands_without_a_value():
 
 
 def test_a_data_set_that_is_not_there_is_said_to_be_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr("fedcohort.data.places.search_folders", lambda *_: [tmp_path])
+    monkeypatch.setattr("fedcohort.data._sources.search_folders", lambda *_: [tmp_path])
     monkeypatch.setenv("FEDCOHORT_DATA", str(tmp_path))
     shown = run(app(), ["settings"]).stdout
     assert "compare --data mnist says where" in " ".join(shown.split())

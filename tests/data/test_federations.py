@@ -15,9 +15,9 @@ import pytest
 
 from fedcohort import Problem, data, simulate
 from fedcohort._internal.errors import BadInput, BadParameter, DataNotFound, MissingExtra
-from fedcohort.data.places import Request
+from fedcohort.data._sources import Request
 from fedcohort.data.sets import cifar10, shakespeare
-from fedcohort.data.sets.reuters import TOPICS
+from fedcohort.data.sets.text import TOPICS
 from fedcohort.training import ClientData
 
 RNG = np.random.default_rng(0)
@@ -320,7 +320,7 @@ def put_reuters(folder: Path) -> Path:
 
 
 def test_reuters_from_the_original_files(tmp_path):
-    from fedcohort.data.sets.reuters import read_sgml
+    from fedcohort.data.sets.text import read_sgml
 
     place = put_reuters(tmp_path)
     assert read_sgml(place) == [

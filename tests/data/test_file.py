@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fedcohort import Problem, data
 from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning
 from fedcohort.cli import app
-from fedcohort.data.tables import every_nth, with_test_set
+from fedcohort.data._dataset import every_nth, with_test_set
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.data.files import idx_bytes, read_arff, read_bytes, read_idx, read_npz
+from fedcohort.data._files import idx_bytes, read_arff, read_bytes, read_idx, read_npz
 
 ARRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 

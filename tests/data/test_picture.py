@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.data.picture import draw, facts
+from fedcohort.data.heterogeneity import draw, facts
 
 HISTOGRAMS = np.array([[0, 4], [0, 0], [3, 1], [0, 6], [8, 0]])
 

@@ -13,12 +13,13 @@ import pytest
 from fedcohort import data
 from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning, UnknownName
 from fedcohort._internal.registry import Part
-from fedcohort.data import download, places, sets
-from fedcohort.data.files import idx_bytes
-from fedcohort.data.images import FILES, KEYS, ImageSet, find, find_writers
-from fedcohort.data.sets.base import Request, found, of_images
-from fedcohort.data.sets.fashion_mnist import FASHION_MNIST
-from fedcohort.data.sets.mnist import MNIST
+from fedcohort.data import _sources as download
+from fedcohort.data import _sources as places
+from fedcohort.data import sets
+from fedcohort.data._files import idx_bytes
+from fedcohort.data._sources import FILES, KEYS, ImageSet, find, find_writers
+from fedcohort.data.sets import Request, found, of_images
+from fedcohort.data.sets.mnist import FASHION_MNIST, MNIST
 
 RNG = np.random.default_rng(0)
 ARRAYS = (

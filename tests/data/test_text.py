@@ -11,8 +11,8 @@ import pytest
 
 from fedcohort import data
 from fedcohort._internal.errors import BadInput, DataNotFound
-from fedcohort.data.places import Request, first
-from fedcohort.data.text import collections, of_stories, tf_idf
+from fedcohort.data._sources import Request, first
+from fedcohort.data.sets.text import collections, of_stories, tf_idf
 
 STORIES = [
     {"title": "Gold up", "body": "gold gold mine", "topic": "gold", "split": "train", "place": "x"},

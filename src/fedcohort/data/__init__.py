@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from fedcohort.data import heterogeneity, partition, picture
-from fedcohort.data.dataset import Dataset
+from fedcohort.data import heterogeneity, partition
+from fedcohort.data._dataset import Dataset
 from fedcohort.data.heterogeneity import Heterogeneity
 from fedcohort.data.partition import Partition
 from fedcohort.data.sets import load, names, spec, where
@@ -25,7 +25,6 @@ __all__ = [
     "load",
     "names",
     "partition",
-    "picture",
     "spec",
     "where",
 ]

@@ -17,7 +17,7 @@ from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.parameters import Constraint, Flag, Maybe, Real, Whole, elements, is_whole
 from fedcohort._internal.registry import Kind, Prepared
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.data.dataset import read_only, somebody
+from fedcohort.data._dataset import read_only, somebody
 
 __all__ = [
     "PAPER1_SIZES",

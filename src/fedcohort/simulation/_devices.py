@@ -24,8 +24,8 @@ from fedcohort._internal.parameters import Checked, Flag, Maybe, Numbers, Real, 
 from fedcohort._internal.random import stream
 from fedcohort._internal.registry import Kind
 from fedcohort._internal.types import Floats
-from fedcohort.data.files import read_bytes
-from fedcohort.data.places import Request, Source, first
+from fedcohort.data._files import read_bytes
+from fedcohort.data._sources import Request, Source, first
 from fedcohort.maths._draws import below, permutation
 
 __all__ = [

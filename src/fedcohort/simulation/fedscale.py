@@ -18,7 +18,7 @@ from pickletools import genops
 from typing import Any
 
 from fedcohort._internal.errors import BadInput, brief
-from fedcohort.data.files import read_bytes
+from fedcohort.data._files import read_bytes
 
 BEHAVIOUR = "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662"
 CAPACITY = "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53"

@@ -1,11 +1,4 @@
-"""Data sets by name, one per file.
-
-``digits`` comes with scikit-learn and is always there. The others are looked for where
-Keras, torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on
-request. A new one
-is a file here with a function of the same name that takes a `Request` and returns a `Dataset`;
-other packages add theirs through the entry point group ``fedcohort.data_sets``.
-"""
+"""Data sets by name."""
 
 from __future__ import annotations
 
@@ -13,13 +6,61 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fedcohort._internal.environment import free_bytes
-from fedcohort._internal.errors import BadInput, TooLarge, shown
-from fedcohort._internal.registry import Kind, Prepared
-from fedcohort.data.dataset import Dataset
-from fedcohort.data.places import Found, Request
+import numpy as np
 
-__all__ = ["DATA_SETS", "Request", "load", "names", "spec", "where"]
+from fedcohort._internal.environment import free_bytes
+from fedcohort._internal.errors import BadInput, DataNotFound, TooLarge, shown
+from fedcohort._internal.registry import Kind, Prepared
+from fedcohort._internal.types import Array
+from fedcohort.data._dataset import Dataset
+from fedcohort.data._sources import Found, Four, ImageSet, Request, find
+from fedcohort.data._sources import download as fetch
+
+__all__ = ["DATA_SETS", "Request", "found", "load", "names", "of_images", "spec", "where"]
+
+# What data sets share: what is asked of them, and how the MNIST family is loaded.
+
+
+def found(spec: ImageSet, request: Request) -> Four:
+    """The four arrays of a set of images; fetched first where that is asked for and needed."""
+    try:
+        return find(spec, request)
+    except DataNotFound:
+        if not request.download:
+            raise
+    fetch(spec)
+    return find(spec, request)
+
+
+def of_images(spec: ImageSet, arrays: Four, groups: Array | None = None) -> Dataset:
+    """Images as rows of pixels in [0, 1]; writers are clients only if that partition is named."""
+    x_train, y_train, x_test, y_test = arrays
+    return Dataset(
+        spec.name,
+        _flat(x_train),
+        y_train.astype(np.int64),
+        _flat(x_test),
+        y_test.astype(np.int64),
+        spec.classes,
+        groups,
+        natural=False,
+    )
+
+
+def _flat(images: Array) -> Array:
+    """(N, side, side) in 0..255 to (N, side * side) float32 in [0, 1]."""
+    pixels = images.reshape(len(images), -1).astype(np.float32)
+    pixels /= 255
+    return pixels
+
+
+# Data sets by name, one per file.
+#
+# ``digits`` comes with scikit-learn and is always there. The others are looked for where
+# Keras, torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on
+# request. A new one
+# is a file here with a function of the same name that takes a `Request` and returns a `Dataset`;
+# other packages add theirs through the entry point group ``fedcohort.data_sets``.
 
 FILES = (".npz", ".npy")
 """What the names of files end in that hold arrays."""
@@ -42,7 +83,7 @@ def load(
     """A data set by name, such as ``digits``, ``mnist`` or ``shakespeare``, or a file of arrays.
 
     Looked for in this order: ``root``, the folder in the environment variable
-    ``FEDCOHORT_DATA``, then the usual caches (see `fedcohort.data.places.search_folders`).
+    ``FEDCOHORT_DATA``, then the usual caches (see `fedcohort.data._sources.search_folders`).
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ import numpy as np
 
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.types import Array
-from fedcohort.data.dataset import Dataset
-from fedcohort.data.files import read_bytes, read_npz
-from fedcohort.data.parquet import image, read_columns
-from fedcohort.data.places import Request, Source, first
+from fedcohort.data._dataset import Dataset
+from fedcohort.data._files import read_bytes, read_npz
+from fedcohort.data._sources import Request, Source, first
+from fedcohort.data.sets.hugging_face import image, read_columns
 
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 SIDE, CHANNELS, CLASSES = 32, 3, 10

@@ -16,10 +16,9 @@ from fedcohort._internal.environment import check_fits
 from fedcohort._internal.errors import BadInput, DataNotFound, FedcohortWarning
 from fedcohort._internal.parameters import Maybe, Real
 from fedcohort._internal.types import Array, Ints
-from fedcohort.data.dataset import Dataset, coded, coded_groups
-from fedcohort.data.files import Like, array_names, read_arrays
-from fedcohort.data.places import Found, Request
-from fedcohort.data.tables import with_test_set
+from fedcohort.data._dataset import Dataset, coded, coded_groups, with_test_set
+from fedcohort.data._files import Like, array_names, read_arrays
+from fedcohort.data._sources import Found, Request
 
 SAMPLES = ("x", "X", "data", "features", "images")
 LABELS = ("y", "labels", "label", "target", "targets")

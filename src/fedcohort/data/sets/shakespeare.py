@@ -13,10 +13,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import Whole
 from fedcohort._internal.types import Array
-from fedcohort.data.dataset import Dataset
-from fedcohort.data.leaf import Users, leaf_sources
-from fedcohort.data.places import Request, Source, first, packed_or_not
-from fedcohort.data.text import read_json
+from fedcohort.data._dataset import Dataset
+from fedcohort.data._sources import Request, Source, first, packed_or_not
+from fedcohort.data.sets.femnist import Users, leaf_sources
+from fedcohort.data.sets.text import read_json
 
 FILE = "shakespeare_roles"
 ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
