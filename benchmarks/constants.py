@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedcohort.advice import catalogue_constants
 from fedcohort.cli.advice_shown import show_constants
-from fedcohort.theory import catalogue_constants
 
 N, M, CLASSES = 20, 5, 4
 

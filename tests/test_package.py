@@ -9,7 +9,7 @@ import pytest
 
 import fedcohort
 
-LATER = ("adapters", "data", "report", "testing", "theory")
+LATER = ("adapters", "advice", "data", "report", "testing", "theory")
 
 
 def in_a_new_process(code: str) -> str:

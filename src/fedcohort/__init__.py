@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedcohort import adapters, data, report, schemes, testing, theory
+    from fedcohort import adapters, advice, data, report, schemes, testing, theory
     from fedcohort._internal.errors import FedcohortError, FedcohortWarning
     from fedcohort.schemes import scheme
     from fedcohort.selection import (
@@ -59,6 +59,7 @@ __all__ = [
     "Trace",
     "Tuning",
     "adapters",
+    "advice",
     "aggregator",
     "algorithm",
     "availability",

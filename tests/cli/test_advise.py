@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fedcohort import Federation, Selector, scheme, theory
+from fedcohort import Federation, Selector, scheme
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
+from fedcohort.advice import advise
 from fedcohort.cli import app
 from fedcohort.cli.advice_shown import LEGEND, draw, show
 from fedcohort.cli.columns import read_columns
@@ -44,7 +45,7 @@ def test_table_and_words(sizes):
 
 def test_json_is_the_advice(sizes):
     found = json.loads(run("--sizes", sizes, "-m", 3, "--json", "--rounds", 7))
-    expected = theory.advise([100 + 90 * i for i in range(10)], m=3, rounds=7)
+    expected = advise([100 + 90 * i for i in range(10)], m=3, rounds=7)
     assert found["recommended"] == expected.recommended
     row = next(row for row in found["rows"] if row["name"] == "md")
     assert row["sigma"] == pytest.approx(expected.row("md").sigma)
@@ -72,7 +73,7 @@ def test_labels_and_updates_follow_the_order_of_the_file(sizes, tmp_path):
         ("--updates", tmp_path / "updates.npy", {"updates": updates}),
     ):
         found = json.loads(run("--sizes", sizes, "-m", 3, option, path, "--json"))
-        expected = theory.advise(plain, m=3, **known)
+        expected = advise(plain, m=3, **known)
         row = next(row for row in found["rows"] if row["name"] == "md")
         assert row["score"] == pytest.approx(expected.row("md").score)
 
@@ -126,7 +127,7 @@ def test_what_is_no_npy_file_gets_one_sentence(sizes, tmp_path):
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_a_narrow_window_loses_columns_but_folds_no_number(width):
-    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    advice = advise([100 + 37 * i for i in range(60)], m=10)
     out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     show(advice, out)
     lines = out.file.getvalue().splitlines()
@@ -141,7 +142,7 @@ def test_a_narrow_window_loses_columns_but_folds_no_number(width):
 
 
 def test_the_legend_of_bytes_needs_no_column_that_a_narrow_window_lost():
-    advice = theory.advise([100 + 37 * i for i in range(60)], m=10, model_bytes=1000)
+    advice = advise([100 + 37 * i for i in range(60)], m=10, model_bytes=1000)
     out = Console(file=io.StringIO(), force_terminal=True, width=110, color_system=None)
     show(advice, out)
     shown = out.file.getvalue()
@@ -154,7 +155,7 @@ def test_the_picture_labels_the_values_of_m_only(tmp_path, monkeypatch):
 
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
-    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    advice = advise([100 + 37 * i for i in range(60)], m=10)
     draw(advice, tmp_path / "m.png")
     axis = drawn[0].axes[0].xaxis
     assert [label.get_text() for label in axis.get_ticklabels()] == [str(m) for m in advice.sweep.m]
@@ -205,14 +206,14 @@ def test_a_file_may_be_a_word_and_have_more_columns(wide):
     def found(*words):
         return json.loads(run(wide, *words, "-m", 3, "--only", "md", "--json"))
 
-    told, expected = found("--column", "patients"), theory.advise(sizes, m=3, only=["md"])
+    told, expected = found("--column", "patients"), advise(sizes, m=3, only=["md"])
     assert told["rows"][0]["score"] == pytest.approx(expected.row("md").score)
     assert told["plain"] == list(expected.plain)
     told = found("--column", "patients", "--labels", "class_*")
-    expected = theory.advise(sizes, m=3, label_histograms=counts, only=["md"])
+    expected = advise(sizes, m=3, label_histograms=counts, only=["md"])
     assert told["rows"][0]["score"] == pytest.approx(expected.row("md").score)
     told = found("--labels", "class_0,class_1")  # sizes are their sums
-    alone = theory.advise(counts.sum(axis=1), m=3, only=["md"])
+    alone = advise(counts.sum(axis=1), m=3, only=["md"])
     assert told["sum_squares"] == pytest.approx(alone.sum_squares)
 
 
@@ -266,7 +267,7 @@ def test_a_page_for_a_manager(sizes, tmp_path):
     page = path.read_text(encoding="utf-8")
     assert "default-src 'none'" in page
     assert not re.findall(r"(?:src|href)\s*=|url\(|@import|<script", page)
-    advice = theory.advise([100 + 90 * i for i in range(10)], m=3, model_bytes=1000)
+    advice = advise([100 + 90 * i for i in range(10)], m=3, model_bytes=1000)
     for line in (f"<h1>Use {advice.recommended}</h1>", *map(escape, advice.plain)):
         assert line in page
 
@@ -375,7 +376,7 @@ def test_the_price_in_privacy_that_was_asked_for_is_said_everywhere(tmp_path):
     pytest.importorskip("dp_accounting", reason="needs the extra 'privacy'")
     path = written(tmp_path, "\n".join(str(1000 // (i + 1)) for i in range(12)))
     words = [path, "-m", 3, "--rounds", 20, "--only", "pivotal", "--only", "binomial"]
-    rows = theory.advise(
+    rows = advise(
         [1000 // (i + 1) for i in range(12)], 3, 20, noise=1.0, only=["pivotal", "binomial"]
     )
     dear, cheap = rows.row("pivotal").epsilon, rows.row("binomial").epsilon
@@ -397,7 +398,7 @@ def test_the_price_in_privacy_that_was_asked_for_is_said_everywhere(tmp_path):
 def test_a_choice_that_no_noise_covers_is_said_to_be_so(tmp_path):
     pytest.importorskip("dp_accounting", reason="needs the extra 'privacy'")
     counts = np.random.default_rng(0).integers(1, 20, (10, 3))
-    advice = theory.advise([5] * 10, 3, label_histograms=counts, only=["target"], noise=1.0)
+    advice = advise([5] * 10, 3, label_histograms=counts, only=["target"], noise=1.0)
     assert "no noise on the sum covers its choice" in advice.plain[2]
 
 
@@ -447,7 +448,7 @@ def test_the_recommended_scheme_is_drawn_above_the_others(tmp_path, monkeypatch)
 
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
-    advice = theory.advise([100 + 37 * i for i in range(60)], m=10)
+    advice = advise([100 + 37 * i for i in range(60)], m=10)
     draw(advice, tmp_path / "m.png")
     axes = drawn[0].axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
@@ -460,7 +461,7 @@ def test_the_recommended_scheme_is_drawn_above_the_others(tmp_path, monkeypatch)
 
 
 def test_the_line_of_an_advice_counts_what_was_compared():
-    advice = theory.advise([5, 4, 3, 2], m=2)
+    advice = advise([5, 4, 3, 2], m=2)
     known = [row for row in advice.rows if row.status in ("exact", "approximate")]
     assert repr(advice).endswith(f"{len(known)} of {len(advice.rows)} schemes compared>")
     assert len(known) < len(advice.rows)

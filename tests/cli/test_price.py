@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fedcohort import Federation, scheme, theory
+from fedcohort import Federation, scheme
 from fedcohort._internal.errors import FedcohortError
 from fedcohort.cli import app
 from fedcohort.cli.price import show_all
+from fedcohort.privacy import price
 from fedcohort.schemes import SCHEMES
 
 pytest.importorskip("dp_accounting")
@@ -57,7 +58,7 @@ def test_an_oracle_is_labelled():
 
 def test_where_the_laws_have_no_room_beside_the_numbers_they_stand_below():
     words, federation = ["md", "poisson", "binomial"], Federation.from_sizes([1] * 20)
-    prices = [theory.price(scheme(word, m=2), federation, 5, 1.0, 1e-5) for word in words]
+    prices = [price(scheme(word, m=2), federation, 5, 1.0, 1e-5) for word in words]
     out = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
     show_all(words, prices, out)
     shown = " ".join(out.file.getvalue().split())

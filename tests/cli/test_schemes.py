@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from fedcohort._internal.errors import BadInput, UnknownName
+from fedcohort.advice import advise
 from fedcohort.cli import schemes as command
 from fedcohort.schemes import schemes
-from fedcohort.theory import advise
 from fedcohort.theory.plain_words import secure
 
 

@@ -14,8 +14,8 @@ import pytest
 from matplotlib import image
 
 import fedcohort
-from fedcohort import theory
 from fedcohort._internal import html as notebook
+from fedcohort.advice import advise
 from fedcohort.designs import Everyone
 from fedcohort.report.draw.drawing import Drawing
 from fedcohort.training import Quadratic
@@ -61,7 +61,7 @@ def objects() -> dict[str, object]:
     return {
         "Federation": federation, "Selector": selector, "Design": design, "Cohort": cohort,
         "Ledger": selector.ledger, "Task": task, "Comparison": found, "Trace": found.traces[0],
-        "Advice": theory.advise(federation, m=2), "Drawing": drawing,
+        "Advice": advise(federation, m=2), "Drawing": drawing,
     }  # fmt: skip
 
 
@@ -225,16 +225,16 @@ def test_a_bar_is_filled_to_its_share(share: float, width: str) -> None:
 )
 def test_advice_has_a_column_for_what_was_asked_of_privacy(asked, column):
     pytest.importorskip("dp_accounting")
-    advice = theory.advise([3, 2, 1], m=1, rounds=2, only=["md", "uniform"], **asked)
+    advice = advise([3, 2, 1], m=1, rounds=2, only=["md", "uniform"], **asked)
     row = advice.row("md")
     cost = row.epsilon if column == "Epsilon" else row.deviation
     assert f">{column}</th>" in advice._repr_html_()
     assert f">{notebook.number(cost)}</td>" in advice._repr_html_()
-    assert "Epsilon" not in theory.advise([3, 2, 1], m=1, only=["md"])._repr_html_()
+    assert "Epsilon" not in advise([3, 2, 1], m=1, only=["md"])._repr_html_()
 
 
 def test_one_of_a_thing_is_called_so():
-    advice = theory.advise([3], m=1, rounds=1, only=["pow-d"])
+    advice = advise([3], m=1, rounds=1, only=["pow-d"])
     assert "for 1 client, m=1, 1 round: " in repr(advice)
     assert "0 of 1 scheme compared" in repr(advice)
     assert " 1 more scheme: .row(name)" in advice._repr_html_()

@@ -11,7 +11,7 @@ pytest.importorskip("dp_accounting")
 from flwr.serverapp import SamplingMethod
 
 from fedcohort.flower.accountant import accountant
-from fedcohort.theory import price
+from fedcohort.privacy import price
 
 THOUSAND = [1] * 1000
 

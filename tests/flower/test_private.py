@@ -19,7 +19,7 @@ from flwr.app import Message
 
 from fedcohort import flower
 from fedcohort.flower import wire
-from fedcohort.theory import price
+from fedcohort.privacy import price
 from helpers.flower_play import WORK, Coming, Hostile, N, app, play, task
 
 AS_DRAWN = {"dropouts": "none", "quorum": 0.0, "evaluate": "nobody"}

@@ -281,8 +281,8 @@ def test_rounds_that_do_not_wait_for_a_process_that_sleeps(tmp_path) -> None:
 def test_a_deployment_with_noise_tells_its_epsilon_and_stops_at_its_budget(tmp_path) -> None:
     """Clients in processes of their own; a run of fifty rounds ends where epsilon is spent."""
     pytest.importorskip("dp_accounting")
+    from fedcohort.privacy import price
     from fedcohort.report import write
-    from fedcohort.theory import price
 
     nodes, folder, out = 3, tmp_path / "run", tmp_path / "out.json"
     words, sizes = "gaussian:clip=1,noise=3,epsilon=2.5,seed=0", digits.task(nodes).sizes

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcohort.maths import every_path
 from fedcohort.maths._groups import (
     by_rank,
     by_weight,
@@ -17,7 +18,6 @@ from fedcohort.maths._groups import (
     group_means,
     without,
 )
-from fedcohort.theory import every_path
 
 
 def test_zero_weights_come_last_and_uniformly() -> None:

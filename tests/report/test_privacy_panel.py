@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort import compare
+from fedcohort.privacy import price
 from fedcohort.report import facts, write
-from fedcohort.theory import price
 from fedcohort.training import LocalWork, Quadratic
 
 pytest.importorskip("dp_accounting")

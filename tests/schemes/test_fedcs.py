@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort import Federation, RoundContext, Selector, scheme, simulate
 from fedcohort._internal.errors import BadParameter
-from fedcohort.theory import every_path
+from fedcohort.maths import every_path
 from fedcohort.training import LocalWork, Quadratic
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from fedcohort import Federation, Replies, RoundContext, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput, FedcohortWarning
+from fedcohort.maths import every_path
 from fedcohort.schemes.haccs import GroupsAndLosses
 from fedcohort.simulation import Devices, Softmax
-from fedcohort.theory import every_path
 
 
 def state(labels: list[int], losses: list[float]) -> GroupsAndLosses:

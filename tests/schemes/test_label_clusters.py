@@ -16,12 +16,12 @@ from fedcohort import Ask, Federation, RoundContext, Selector, scheme
 from fedcohort._internal.errors import BadParameter, FedcohortWarning
 from fedcohort._internal.random import stream
 from fedcohort.cli.schemes import describe
+from fedcohort.maths import every_path
 from fedcohort.schemes._data_groups import Groups
 from fedcohort.selection import Claim, converse
 from fedcohort.server import Ledger
 from fedcohort.server._ledger import REQUEST_BYTES
 from fedcohort.testing import check_scheme
-from fedcohort.theory import every_path
 
 STATIC = ("static-uniform", "static-data", "static-client")
 LOSSES = ("data-loss", "average-loss", "best-loss")

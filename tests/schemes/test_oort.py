@@ -12,8 +12,8 @@ import pytest
 
 from fedcohort import Federation, Replies, RoundContext, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput
+from fedcohort.maths import every_path
 from fedcohort.schemes.oort import Utilities, mean_square
-from fedcohort.theory import every_path
 from fedcohort.training import LocalWork, Softmax
 
 NAN = float("nan")

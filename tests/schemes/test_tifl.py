@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fedcohort import Cohort, Federation, Replies, RoundContext, Selector, scheme, simulate
+from fedcohort.maths import every_path
 from fedcohort.schemes.latency import TierHistory
-from fedcohort.theory import every_path
 from fedcohort.training import LocalWork, Quadratic
 
 

@@ -154,7 +154,7 @@ def test_what_the_refusal_of_guards_names_goes_with_noise():
 
 def test_the_trace_tells_what_was_promised():
     pytest.importorskip("dp_accounting")
-    from fedcohort.theory import price
+    from fedcohort.privacy import price
 
     private = Gaussian(noise=2.0, weight=0.5, seed=0)
     told = simulate(task(), "binomial:m=2", rounds=4, work=WORK, aggregator=private).settings
@@ -206,7 +206,7 @@ def test_noise_is_for_the_largest_weight_of_the_law(scheme, wanted):
 @pytest.mark.parametrize("rule", [Hajek(), Redraw()])
 def test_capped_weights_go_with_rules_that_reweigh_at_a_price(rule):
     pytest.importorskip("dp_accounting")
-    from fedcohort.theory import price
+    from fedcohort.privacy import price
 
     run = {"rounds": 5, "work": WORK, "dropouts": DropOuts(Random(0.7), rule)}
     words = "gaussian:clip=1,noise=2,weight=0.5,capped=true,seed=0"
@@ -269,7 +269,7 @@ def test_a_scheme_that_queries_clients_keeps_its_budget_however_often_it_draws_o
 
 def test_a_budget_in_epsilon_allows_as_many_rounds_as_it_pays_for():
     pytest.importorskip("dp_accounting")
-    from fedcohort.theory import price
+    from fedcohort.privacy import price
 
     words = "gaussian:noise=3,epsilon=1.5,seed=0"
     costs = [price("binomial:m=2", [2] * 6, t, 3.0, 1e-5).epsilon for t in range(1, 40)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fedcohort import Federation, scheme
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.random import stream
+from fedcohort.advice import SchemeFacts, advise
 from fedcohort.designs import Rows
 from fedcohort.maths import distinct
 from fedcohort.schemes import schemes
@@ -32,7 +33,7 @@ from fedcohort.selection import (
 from fedcohort.selection._scripted import Trial
 from fedcohort.server import Selector
 from fedcohort.server import _ledger as ledger
-from fedcohort.theory import SchemeFacts, advise, drawn_weights, moments
+from fedcohort.theory import drawn_weights, moments
 from fedcohort.theory.judge import _never, by_pilot, declared
 from fedcohort.theory.pilot import Known, NotKnownError
 from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse

@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from fedcohort import Federation, scheme
 from fedcohort._internal.errors import BadInput, TooLarge
+from fedcohort.advice import catalogue_constants
 from fedcohort.cli import app
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
 from fedcohort.selection import Shares
-from fedcohort.theory import catalogue_constants, constants, enumerated_moments
+from fedcohort.theory import constants, enumerated_moments
 from fedcohort.theory.pilot import Known
 
 F = Fraction

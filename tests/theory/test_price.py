@@ -10,12 +10,12 @@ import pytest
 
 from fedcohort._internal.errors import BadInput, BadParameter, TooImprecise
 from fedcohort.designs import Bernoulli, Simple
+from fedcohort.privacy import noise_for, price
 from fedcohort.privacy._accounting import Part, Rounds, epsilon, gaussian_epsilon
 from fedcohort.privacy._price import _Bill, law
 from fedcohort.schemes import SCHEMES, scheme
 from fedcohort.selection import Citation, Claim, Cohort, Federation, NoState, Scheme, Whole
 from fedcohort.selection._scripted import Trial
-from fedcohort.theory import noise_for, price
 
 dp = pytest.importorskip("dp_accounting")
 pld = pytest.importorskip("dp_accounting.pld")

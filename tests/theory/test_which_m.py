@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcohort.theory import advise, judge
+from fedcohort.advice import advise
+from fedcohort.theory import judge
 from fedcohort.theory.plain_words import about_m
 from fedcohort.theory.which_m import SAVES, STEPS
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fedcohort import theory
+from fedcohort.advice import SchemeFacts, advise
 from fedcohort.cli import headings
 from fedcohort.schemes import SCHEMES, scheme
-from fedcohort.theory import SchemeFacts
 from fedcohort.theory.judge import declared
 from fedcohort.theory.plain_words import about_m, learns, secure
 
@@ -54,7 +53,7 @@ def golden(
 ) -> dict[str, Any]:
     """What the library says of one federation, as the explorer should."""
     model = 1_000_000
-    advice = theory.advise(
+    advice = advise(
         sizes, m, rounds, heterogeneity=heterogeneity, model_bytes=model, only=NAMES, noise=noise
     )
     given = {"m": m, "rounds": rounds, "heterogeneity": heterogeneity, "modelBytes": model}

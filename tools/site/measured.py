@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 import fedcohort
-from fedcohort import theory
 from fedcohort._internal.errors import FedcohortError
 from fedcohort._internal.types import Floats, Ints
+from fedcohort.advice import SchemeFacts, advise
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection import Scheme
 from fedcohort.server import Trace
 from fedcohort.simulation.problem import Problem
-from fedcohort.theory import SchemeFacts
 from fedcohort.training import LocalWork
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -59,7 +58,7 @@ def classes() -> Ints:
 def everything() -> dict[str, Measured]:
     """Every scheme by name."""
     federation = fedcohort.Federation.from_sizes(task().sizes)
-    advice = theory.advise(
+    advice = advise(
         federation,
         M,
         ROUNDS,

@@ -1,4 +1,4 @@
-/* From laws to facts, and from facts to advice, by the rules of fedcohort.theory.advise, in its words. */
+/* From laws to facts, and from facts to advice, by the rules of fedcohort.advice.advise, in its words. */
 (function (root) {
   "use strict";
 

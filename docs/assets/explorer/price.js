@@ -138,7 +138,7 @@
     return Infinity;
   }
 
-  /* Clients such that nobody is worse off than all of them: as theory.price takes them. */
+  /* Clients such that nobody is worse off than all of them: as privacy.price takes them. */
   function foremost(law) {
     const seen = new Set(), rows = [];
     for (let i = 0; i < law.weight.length; i++) {

@@ -11,10 +11,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from fedcohort import theory
 from fedcohort._internal.errors import BadInput, FedcohortWarning, brief
 from fedcohort._internal.parameters import split
 from fedcohort._internal.types import Array, Ints
+from fedcohort.advice import advise as advise_on
+from fedcohort.advice import catalogue_constants
 from fedcohort.cli.advice_shown import draw, show, show_constants
 from fedcohort.cli.columns import ColumnOption, read_clients
 from fedcohort.cli.places import PAGES, PICTURES, check_file
@@ -100,7 +101,7 @@ def advise(
     histograms, pilot = _by_position(given.histograms, order), _by_position(pilot, order)
     own = _settings(scheme or [], m)
     if constants:
-        rows = theory.catalogue_constants(
+        rows = catalogue_constants(
             federation, m, label_histograms=histograms, updates=pilot, settings=own
         )
         if as_json:
@@ -108,7 +109,7 @@ def advise(
         else:
             show_constants(rows)
         return
-    found = theory.advise(
+    found = advise_on(
         federation,
         m,
         rounds,

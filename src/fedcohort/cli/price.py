@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fedcohort import theory
 from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.cli.columns import ColumnOption, clients_given
 from fedcohort.cli.words import typed
+from fedcohort.privacy import Price, noise_for
+from fedcohort.privacy import price as price_of
 from fedcohort.privacy._accounting import ADJACENCIES
 from fedcohort.privacy._price import law
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
-from fedcohort.theory import Price
 
 TABLES = {".csv", ".tsv", ".txt"}
 """Endings by which a file of sizes is told from a scheme."""
@@ -80,8 +80,8 @@ def price(
                 how: dict[str, Any] = {"adjacency": kind, "accountant": accountant}
                 used = noise
                 if epsilon is not None:
-                    used = theory.noise_for(scheme, federation, rounds, epsilon, delta, **how)
-                costs.append(theory.price(scheme, federation, rounds, used, delta, **how))
+                    used = noise_for(scheme, federation, rounds, epsilon, delta, **how)
+                costs.append(price_of(scheme, federation, rounds, used, delta, **how))
         except FedcohortError as error:
             if typed_schemes or isinstance(error, MissingExtra):
                 raise

@@ -12,10 +12,12 @@ from fedcohort.maths._draws import (
     top,
     weighted_without_replacement,
 )
+from fedcohort.maths._enumeration import every_path
 
 __all__ = [
     "below",
     "distinct",
+    "every_path",
     "group_coordinates",
     "permutation",
     "pick",

@@ -1,9 +1,5 @@
 """What can be computed about a scheme without training."""
 
-from fedcohort.maths._enumeration import every_path
-from fedcohort.privacy._price import Price, noise_for, price
-from fedcohort.theory.advice import Advice, advise
-from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
 from fedcohort.theory.comparison import (
     Comparison,
     closed_forms,
@@ -22,7 +18,6 @@ from fedcohort.theory.convergence import (
 from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
 from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
 from fedcohort.theory.expected_run import expected_gradients
-from fedcohort.theory.judge import SchemeFacts
 from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
 from fedcohort.theory.montecarlo import drawn_weights
 from fedcohort.theory.rate_error import RateError, rate_error
@@ -44,18 +39,14 @@ from fedcohort.theory.strongly_convex import (
 )
 
 __all__ = [
-    "Advice",
     "Comparison",
     "Constants",
-    "ConstantsRow",
     "ConvergenceBound",
     "Decomposition",
     "ExactMoments",
     "Moments",
-    "Price",
     "Rate",
     "RateError",
-    "SchemeFacts",
     "Skew",
     "SkewBound",
     "Smoothness",
@@ -63,8 +54,6 @@ __all__ = [
     "StronglyConvexBound",
     "Theorem1",
     "Training",
-    "advise",
-    "catalogue_constants",
     "closed_forms",
     "clustered_rate",
     "compare_designs",
@@ -74,16 +63,13 @@ __all__ = [
     "decomposition",
     "drawn_weights",
     "enumerated_moments",
-    "every_path",
     "expected_gradients",
     "largest_local_step",
     "lemma_4",
     "lemma_5",
     "memory_variance",
     "moments",
-    "noise_for",
     "objective_gap",
-    "price",
     "printed_rate",
     "proximal_weights",
     "quadratic",

@@ -164,8 +164,8 @@ def advise(
     sweep
         Other values of m to look at; by default halves and doubles of m.
     noise, epsilon, delta
-        With a noise multiplier, what each scheme costs in privacy: see `theory.price`. With a
-        wanted epsilon instead, how much noise it takes (see `theory.noise_for`), and the ranking
+        With a noise multiplier, what each scheme costs in privacy: `fedcohort.privacy.price`. With a
+        wanted epsilon instead, how much noise it takes (`fedcohort.privacy.noise_for`), and the ranking
         counts that noise. Schemes that look at data are then not recommended.
     only
         Names of the schemes to compare, also with settings, as ``"balanced:by=updates"``; all by

@@ -78,7 +78,7 @@ class SchemeFacts:
         Why something is not known, or a caution.
     epsilon
         What the run costs the worst-off client in privacy, where a noise was given; None too
-        where the choice looks at data, which no noise on the sum covers. See `theory.price`.
+        where the choice looks at data, which no noise on the sum covers (`fedcohort.privacy.price`).
     deviation
         The standard deviation of the noise on the sum, in clipping norms, with which nobody pays
         more than a wanted epsilon; None where none was wanted, or none covers the choice.
