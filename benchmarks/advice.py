@@ -18,11 +18,10 @@ from fedcohort._internal.random import stream
 from fedcohort.advice import advise
 from fedcohort.schemes import scheme
 from fedcohort.selection import Federation
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.engine import federation_of
-from fedcohort.simulation.problem import Problem
-from fedcohort.theory.montecarlo import estimated_variance
-from fedcohort.theory.pilot import Known
+from fedcohort.simulation import LocalWork, Problem
+from fedcohort.simulation._engine import federation_of
+from fedcohort.theory._moments import estimated_variance
+from fedcohort.theory._pilot import Known
 from fedcohort_papers.recipes.beyond._balanced import DIVISIONS, EVEN, ONE, SIZES, M
 from fedcohort_papers.recipes.beyond._updates import looks
 

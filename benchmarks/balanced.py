@@ -17,7 +17,7 @@ from fedcohort._internal.random import stream
 from fedcohort.designs import ConditionalPoisson, Cube, Pivotal, Rows, Sampford
 from fedcohort.maths._noise import REPLACE_ONE, clipped, noisy_counts
 from fedcohort.selection import Shares
-from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.theory._moments import estimated_variance
 
 M, CLASSES = 10, 10
 

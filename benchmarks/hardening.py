@@ -37,8 +37,8 @@ from fedcohort._internal.random import stream
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import Guard
 from fedcohort.server._guards import HARDENED, SAVED, Hardened, RateCap, SizeCap
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem, reading_once
+from fedcohort.simulation import LocalWork, Problem
+from fedcohort.simulation._problem import reading_once
 from fedcohort.testing.attackers import attacked, lies_to
 from fedcohort.training import Task
 

@@ -31,7 +31,7 @@ import numpy as np
 
 import fedcohort
 from fedcohort import flower, simulate
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation._engine import Simulation
 from fedcohort.training import LocalWork, Quadratic
 
 N, SEED = 12, 11

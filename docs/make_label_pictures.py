@@ -18,8 +18,7 @@ from sklearn.manifold import TSNE
 
 from fedcohort import LocalWork, scheme, simulate
 from fedcohort.schemes._data_groups import Grouping, Groups
-from fedcohort.simulation import Devices
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Devices, Problem
 from fedcohort_papers.recipes.thesis._federations import SETTINGS
 
 IMAGES = Path(__file__).parent / "images"

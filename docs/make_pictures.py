@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import dendrogram, leaves_list
 
 from fedcohort import LocalWork, Trace, scheme, simulate
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 
 IMAGES = Path(__file__).parent / "images"
 NAMES = ("clustered-similarity", "importance", "cluster", "cluster-neyman", "hcsfed")

@@ -11,7 +11,7 @@ import pytest
 from fedcohort._internal.errors import DataNotFound
 from fedcohort.privacy import SizeReport, standard_error
 from fedcohort.schemes import SCHEMES
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from helpers import pages
 
 ROOT = Path(__file__).parents[1]

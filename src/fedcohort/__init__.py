@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from fedcohort.server._selector import Selector
     from fedcohort.simulation import Comparison, Trace, compare, simulate
     from fedcohort.simulation._availability import availability
-    from fedcohort.simulation.problem import Problem
-    from fedcohort.simulation.trials import Tuning
-    from fedcohort.simulation.tuning import tune
+    from fedcohort.simulation._problem import Problem
+    from fedcohort.simulation._trials import Tuning
+    from fedcohort.simulation._tuning import tune
     from fedcohort.training import LocalWork
     from fedcohort.training._algorithms import algorithm
 
@@ -87,9 +87,9 @@ _HOMES = {
     "fedcohort.server._selector": "Selector",
     "fedcohort.server": "aggregator dropout_rule optimiser",
     "fedcohort.simulation": "Comparison Trace availability compare simulate",
-    "fedcohort.simulation.problem": "Problem",
-    "fedcohort.simulation.trials": "Tuning",
-    "fedcohort.simulation.tuning": "tune",
+    "fedcohort.simulation._problem": "Problem",
+    "fedcohort.simulation._trials": "Tuning",
+    "fedcohort.simulation._tuning": "tune",
 }
 """Where each name comes from. It is looked up when it is first used, so that importing fedcohort
 is quick; the other names of `__all__` are packages."""

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from fedcohort.server import Redraw
-from fedcohort.simulation import Always
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import Always, DropOuts
 from helpers.real_frameworks import MINIMA, RATE, ROUNDS, SEED, SIZES, framework, simulated
 
 pytestmark = pytest.mark.adapters

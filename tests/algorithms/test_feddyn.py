@@ -12,9 +12,8 @@ from fedcohort import LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd, guards
 from fedcohort.server._state import Setup
-from fedcohort.simulation import Always, Random
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation import Always, DropOuts, Random
+from fedcohort.simulation._engine import Simulation
 from fedcohort.training import FedDyn, Quadratic
 
 MINIMA = np.random.Generator(np.random.Philox(0)).standard_normal((6, 5))

@@ -15,9 +15,8 @@ from fedcohort._internal.errors import BadParameter
 from fedcohort._internal.random import stream
 from fedcohort.server import Plain, Redraw, Sgd
 from fedcohort.server._state import Setup
-from fedcohort.simulation import Always, Random
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation import Always, DropOuts, Random
+from fedcohort.simulation._engine import Simulation
 from fedcohort.training import ClientData, Dense, LearningTask, Quadratic, Scaffold, algorithm
 from fedcohort.training._task import batches
 from helpers.examples import few

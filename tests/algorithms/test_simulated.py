@@ -17,9 +17,8 @@ from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.cli import app
 from fedcohort.server import AsDrawn, Plain, Redraw, Sgd
 from fedcohort.server._state import Setup
-from fedcohort.simulation import Always, Random
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation import Always, DropOuts, Random
+from fedcohort.simulation._engine import Simulation
 from fedcohort.training import (
     MLP,
     Algorithm,

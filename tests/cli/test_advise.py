@@ -417,8 +417,8 @@ def test_the_page_for_a_manager_folds_its_formulas(sizes, tmp_path):
 def test_no_first_sentence_of_a_scheme_has_a_formula():
     """Whatever may come onto that page."""
     from fedcohort._internal.registry import summary
+    from fedcohort.advice._recommendation import does
     from fedcohort.schemes import schemes
-    from fedcohort.theory.plain_words import does
 
     for name, cls in schemes().items():
         said = does(name, summary(inspect.getdoc(cls) or ""))

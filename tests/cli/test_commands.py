@@ -14,7 +14,7 @@ from fedcohort import Comparison
 from fedcohort._internal.errors import FedcohortWarning
 from fedcohort.cli import demo, main
 from fedcohort.schemes import schemes
-from fedcohort.simulation.live import Watch
+from fedcohort.simulation._progress import Watch
 from helpers.bibtex import check
 
 

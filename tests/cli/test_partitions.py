@@ -12,8 +12,8 @@ import pytest
 
 from fedcohort import Comparison
 from fedcohort.cli import main
-from fedcohort.simulation.live import Watch
-from fedcohort.simulation.workers import Unit
+from fedcohort.simulation._progress import Watch
+from fedcohort.simulation._workers import Unit
 
 LITTLE = "--steps 1 --jobs 1 -m 2 --partition dirichlet-per-class:n=6,alpha=0.5"
 

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.advice import advise
+from fedcohort.advice._recommendation import secure
 from fedcohort.cli import schemes as command
 from fedcohort.schemes import schemes
-from fedcohort.theory.plain_words import secure
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

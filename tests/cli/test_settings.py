@@ -13,7 +13,7 @@ from fedcohort.data.partition import PARTITIONS
 from fedcohort.server import aggregator, optimiser
 from fedcohort.server._guards import GUARDS
 from fedcohort.simulation import availability, devices
-from fedcohort.simulation.problem import MODELS
+from fedcohort.simulation._problem import MODELS
 
 run = CliRunner().invoke
 

@@ -20,8 +20,7 @@ from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
 from fedcohort.report import facts
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import AsDrawn
-from fedcohort.simulation import Comparison, LocalWork, Quadratic, Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import Comparison, DropOuts, LocalWork, Quadratic, Random
 from fedcohort.testing import check_scheme
 
 RUN = "from fedcohort.cli import main; main()"

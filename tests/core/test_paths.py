@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import TooLarge
-from fedcohort.maths import below
+from fedcohort.maths import below, every_path
 from fedcohort.maths._draws import coins
-from fedcohort.maths._enumeration import NotEnumerable, Path, every_path
+from fedcohort.maths._enumeration import NotEnumerable, Path
 
 
 def test_paths_of_different_length() -> None:

@@ -17,7 +17,7 @@ from fedcohort.maths._draws import coins_each
 from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments, moments
-from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.theory._moments import estimated_variance
 from helpers.examples import few
 
 FEATURES = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.3], [0.2, 0.9], [0.7, 0.7]])

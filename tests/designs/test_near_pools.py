@@ -9,7 +9,7 @@ import pytest
 from fedcohort._internal.random import stream
 from fedcohort.designs import Cube, FixedSize, LocalPivotal, Pivotal, Systematic
 from fedcohort.designs._pools import NEAREST, WHOLE, NearPools
-from fedcohort.maths._enumeration import every_path
+from fedcohort.maths import every_path
 from fedcohort.selection import Shares
 from fedcohort.selection._design import Pools
 from fedcohort.server import Attendance, Redraw

@@ -12,8 +12,8 @@ from fedcohort._internal.random import stream
 from fedcohort.designs import LocalPivotal, Pivotal, Rows, Systematic
 from fedcohort.designs import _balanced as pivotal
 from fedcohort.designs._balanced import duel
+from fedcohort.maths import every_path
 from fedcohort.maths._draws import Tickets
-from fedcohort.maths._enumeration import every_path
 from fedcohort.selection import Shares
 from fedcohort.testing._claims import check_design
 from fedcohort.theory import enumerated_moments

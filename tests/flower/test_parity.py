@@ -12,8 +12,7 @@ import pytest
 
 import fedcohort
 from fedcohort.server import Hajek, Redraw
-from fedcohort.simulation import LocalWork, Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, LocalWork, Random
 from fedcohort.training import Softmax
 
 pytest.importorskip("flwr")

@@ -10,8 +10,7 @@ import pytest
 import fedcohort
 from fedcohort._internal.errors import TooFewClients
 from fedcohort.server import AsDrawn, Fault, Hajek, Redraw
-from fedcohort.simulation import Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, Random
 
 pytest.importorskip("flwr")
 from flwr.app import (

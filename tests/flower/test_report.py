@@ -19,8 +19,7 @@ from fedcohort.report import combined, facts
 from fedcohort.report.show import page, prose
 from fedcohort.server import Redraw
 from fedcohort.server._history import is_running
-from fedcohort.simulation import LocalWork, Random, Softmax
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, LocalWork, Random, Softmax
 
 pytest.importorskip("flwr")
 from flwr.app import ArrayRecord, Message, MetricRecord

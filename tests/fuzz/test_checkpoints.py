@@ -25,7 +25,7 @@ from fedcohort.schemes import SCHEMES, scheme
 from fedcohort.selection import Ask
 from fedcohort.selection._scripted import Trial
 from fedcohort.simulation import Quadratic, simulate
-from fedcohort.simulation.onward import KIND
+from fedcohort.simulation._storage import KIND
 
 SIZES = [7, 6, 5, 4, 3, 2, 1, 1]
 NAMES = sorted(SCHEMES)

@@ -23,8 +23,7 @@ import numpy as np
 
 import fedcohort
 from fedcohort import flower
-from fedcohort.simulation import Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, Random
 from fedcohort.training import LocalWork, Softmax
 
 FILE = Path(__file__).parent.parent / "golden_rounds.json"

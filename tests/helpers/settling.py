@@ -10,7 +10,7 @@ from fedcohort import Cohort, Selector
 from fedcohort._internal.random import stream
 from fedcohort.server import Attendance, DropOutRule
 from fedcohort.server._dropouts import Completed, settle
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts
 
 
 def complete(

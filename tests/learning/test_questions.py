@@ -12,7 +12,7 @@ from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.random import stream
 from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.simulation import MLP, Quadratic, Softmax
-from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.simulation._clients import SimulatedClients
 from fedcohort.training import LocalWork
 
 

@@ -505,7 +505,7 @@ def test_a_large_cohort_trains_in_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
         return train(theta, clients, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(task, "updates", watched)
-    monkeypatch.setattr("fedcohort.simulation.engine.BLOCK_BYTES", 8 * task.dimension * 2)
+    monkeypatch.setattr("fedcohort.simulation._engine.BLOCK_BYTES", 8 * task.dimension * 2)
     simulate(task, "full", rounds=1, work=LocalWork(steps=1))
     assert max(seen) == 2
     assert sum(seen) == len(np.flatnonzero(task.sizes))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fedcohort import LocalWork, Problem, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort.maths._enumeration import every_path
+from fedcohort.maths import every_path
 from fedcohort.training import ClientData, Dense, LearningTask, PlainLoop, Quadratic
 from fedcohort.training._client_data import hold_out, systematic
 

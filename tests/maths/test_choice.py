@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from fedcohort.maths import top, weighted_without_replacement
+from fedcohort.maths import every_path, top, weighted_without_replacement
 from fedcohort.maths._draws import _one_by_one, as_integers
-from fedcohort.maths._enumeration import every_path
 
 LEVEL = 1e-6
 

@@ -18,9 +18,8 @@ import pytest
 from scipy.stats import binomtest, chisquare
 
 from fedcohort._internal.random import stream
-from fedcohort.maths import below, distinct, permutation, pick
+from fedcohort.maths import below, distinct, every_path, permutation, pick
 from fedcohort.maths._draws import coins
-from fedcohort.maths._enumeration import every_path
 
 LEVEL = 1e-6
 DRAWS = 40_000

@@ -19,11 +19,11 @@ from fedcohort import Federation, scheme, simulate
 from fedcohort._internal.errors import CheckFailed
 from fedcohort._internal.types import Array
 from fedcohort.advice import advise
+from fedcohort.advice._question_cost import bytes_of, rehearse
 from fedcohort.cli import app
 from fedcohort.selection import Scheme
 from fedcohort.selection._queries import missing
 from fedcohort.testing import check_scheme, run_check
-from fedcohort.theory.question_cost import bytes_of, rehearse
 from fedcohort.training import LocalWork, Softmax
 
 FILES = sorted(

@@ -24,7 +24,7 @@ from fedcohort._internal.errors import (
 )
 from fedcohort._internal.files import exclusive
 from fedcohort.privacy import ClientPolicy, PrivateSize, SizeReport, SizeRequest
-from fedcohort.simulation.private_twin import report_sizes
+from fedcohort.simulation._clients import report_sizes
 
 REPORT = SizeReport(300, 3.0)
 REQUEST = SizeRequest("task", REPORT)

@@ -25,7 +25,7 @@ from fedcohort.privacy import (
     variance_of_total,
 )
 from fedcohort.privacy._size_estimate import unbiased_total
-from fedcohort.simulation.private_twin import report_sizes
+from fedcohort.simulation._clients import report_sizes
 
 
 def generator(key: int) -> np.random.Generator:

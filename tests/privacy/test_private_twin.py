@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.privacy import SizeReport
 from fedcohort.privacy._mechanisms import UNIT
-from fedcohort.simulation.private_twin import _tickets, report_size, report_sizes
+from fedcohort.simulation._clients import _tickets, report_size, report_sizes
 
 
 def generator(key: int) -> np.random.Generator:
@@ -64,7 +64,7 @@ def test_fast_and_slow_agree_ticket_for_ticket(
     words = [divmod(ticket, UNIT) for ticket in tickets]
     high = np.array([w[0] for w in words], dtype=np.int64)
     low = np.array([w[1] for w in words], dtype=np.uint64)
-    module = "fedcohort.simulation.private_twin"
+    module = "fedcohort.simulation._clients"
     monkeypatch.setattr(f"{module}._tickets", lambda *_: (high, low))
     for size in range(12):
         for offset in range(10):

@@ -13,7 +13,7 @@ from fedcohort._internal.errors import BadInput, BadParameter, BudgetExceeded, P
 from fedcohort.maths._noise import law
 from fedcohort.privacy import ClientPolicy, PrivateSize
 from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, draw_share, estimate_sum, possible
-from fedcohort.simulation.private_twin import share_size
+from fedcohort.simulation._clients import share_size
 from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(steps=1, lr=0.5, batch=None)
@@ -153,7 +153,7 @@ def test_fedsampling_by_the_sum_is_nearer_than_by_levels():
 
 def _rate(built, sizes, seed):
     from fedcohort.privacy import SizeReport
-    from fedcohort.simulation.private_twin import report_size
+    from fedcohort.simulation._clients import report_size
 
     rng = np.random.default_rng(seed)
 

@@ -5,8 +5,13 @@ import pytest
 from rich.console import Console
 
 from fedcohort import compare, report
-from fedcohort.simulation.live import Watch, progress_of
-from fedcohort.simulation.progress import ProgressFile, RunProgress, read_progress
+from fedcohort.simulation._progress import (
+    ProgressFile,
+    RunProgress,
+    Watch,
+    progress_of,
+    read_progress,
+)
 from fedcohort.training import Quadratic
 
 
@@ -139,7 +144,7 @@ def test_what_was_there_before_is_said_and_counts_as_done(tmp_path):
 
 def test_in_a_notebook_a_comparison_shows_itself_unless_somebody_watches(monkeypatch):
     seen = []
-    monkeypatch.setattr("fedcohort.simulation.comparison.in_notebook", lambda: True)
+    monkeypatch.setattr("fedcohort.simulation._comparison.in_notebook", lambda: True)
     monkeypatch.setattr(Watch, "finished", lambda self, *_: seen.append(list(self.labels)))
     task = Quadratic([[0.0], [1.0], [2.0]])
     compare(task, ["md:m=1", "full"], rounds=2, seeds=1, jobs=1)

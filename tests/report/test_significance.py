@@ -11,7 +11,7 @@ from scipy import stats
 from fedcohort._internal.errors import BadInput
 from fedcohort.report.facts import significance
 from fedcohort.report.facts.significance import attainable_level, holm, paired, sign_flip_p
-from fedcohort.simulation.plan import smallest_p
+from fedcohort.simulation._comparison import smallest_p
 
 WHOLE = st.lists(st.integers(-20, 20), min_size=1, max_size=8)
 

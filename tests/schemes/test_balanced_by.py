@@ -10,7 +10,7 @@ from fedcohort._internal.errors import BadParameter, NotOffered
 from fedcohort._internal.random import stream
 from fedcohort.designs import Rows
 from fedcohort.testing import check_scheme
-from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.theory._moments import estimated_variance
 from fedcohort.training import Softmax
 
 N, M = 60, 6

@@ -30,8 +30,7 @@ from fedcohort.schemes.fedsampling import NO_ANSWER, PRIVATE_SIZE, FedSampling, 
 from fedcohort.selection import Ask, Claim, Cohort
 from fedcohort.server import Ledger, Memory
 from fedcohort.simulation import Cyclic, Quadratic, Softmax
-from fedcohort.simulation.clients import SimulatedClients
-from fedcohort.simulation.private_twin import report_size
+from fedcohort.simulation._clients import SimulatedClients, report_size
 from fedcohort.testing._claims import check_even_over_samples
 from helpers.twins import gradient_sum, samples_of
 

@@ -17,7 +17,7 @@ from fedcohort.schemes import _data_groups as module
 from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups, _clusters, distances
 from fedcohort.selection import converse
 from fedcohort.simulation import Softmax
-from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.simulation._clients import SimulatedClients
 from fedcohort.training import LocalWork
 
 METHODS = ("optics", "dbscan", "kmedoids")

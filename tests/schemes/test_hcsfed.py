@@ -16,7 +16,7 @@ from fedcohort.selection import Claim, Cohort, Replies
 from fedcohort.selection._client_rows import LatestRows
 from fedcohort.testing._claims import check_unbiased
 from fedcohort.theory import enumerated_moments
-from fedcohort.theory.strata import (
+from fedcohort.theory._strata import (
     hansen_hurwitz_variance,
     printed_weights,
     simple_random_variance,

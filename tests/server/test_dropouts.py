@@ -31,8 +31,7 @@ from fedcohort.server import (
     dropout_rule,
 )
 from fedcohort.server._dropouts import SCALES, Turnout, jackknifed, settle
-from fedcohort.simulation import LocalWork, Quadratic, Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, LocalWork, Quadratic, Random
 from helpers.settling import complete, survived
 
 RNG = stream(0, "test")

@@ -21,8 +21,7 @@ from fedcohort.server import AsDrawn, Gaussian, Hajek, Plain, Redraw
 from fedcohort.server import _noise_budget as private
 from fedcohort.server._noise import Released, from_the_system
 from fedcohort.server._noise_budget import Budget
-from fedcohort.simulation import Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, Random
 from fedcohort.training import LocalWork, Quadratic
 
 QUIET = {"noise": 1e-12, "seed": 0}

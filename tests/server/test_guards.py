@@ -44,7 +44,8 @@ from fedcohort.server._membership import admit_clients, round_context
 from fedcohort.server._round import run_round
 from fedcohort.server._state import Setup, State
 from fedcohort.server._transport import Responses, Transport, UpdateBlock, UpdateSum, drive
-from fedcohort.simulation import Always, engine
+from fedcohort.simulation import Always
+from fedcohort.simulation import _engine as engine
 from fedcohort.training import LocalWork, Quadratic
 
 LEVEL = 1e-6

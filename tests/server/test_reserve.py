@@ -15,8 +15,7 @@ from fedcohort._internal.random import stream
 from fedcohort.selection import Reserve
 from fedcohort.server import Attendance, Hajek, Redraw, Survivors
 from fedcohort.server._dropouts import Completed
-from fedcohort.simulation import Random
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import DropOuts, Random
 from fedcohort.training import LocalWork, Quadratic
 from helpers.settling import complete, survived
 

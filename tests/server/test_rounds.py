@@ -21,7 +21,8 @@ from fedcohort.server._membership import replay_selection, round_context
 from fedcohort.server._round import run_round, select_cohort
 from fedcohort.server._state import Setup, State
 from fedcohort.server._transport import Transport, UpdateBlock, UpdateSum, drive
-from fedcohort.simulation import Always, engine
+from fedcohort.simulation import Always
+from fedcohort.simulation import _engine as engine
 from fedcohort.training import LocalWork, Quadratic, algorithm
 
 SIZES = np.arange(1, 13) * 10

@@ -19,7 +19,7 @@ from fedcohort.server import _stages as stages
 from fedcohort.server import aggregator, guards
 from fedcohort.server._stages import Stages
 from fedcohort.server._state import Setup, Statistics
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation._engine import Simulation
 from fedcohort.training import LocalWork, Quadratic, algorithm
 
 SOURCE = str(Path(fedcohort.__file__).parent)
@@ -133,9 +133,9 @@ OPTIONAL = {
     "server/_stages.py": {"hardened": "clip"},
     "server/_guards.py": {"hardened": "clip"},
     "training/_algorithms.py": {"algorithm": "scaffold"},
-    "simulation/local_stage.py": {"algorithm": "scaffold"},
-    "simulation/environment.py": {"availability": "random:probability=0.9"},
-    "simulation/clock.py": {"devices": "lognormal"},
+    "simulation/_local_stage.py": {"algorithm": "scaffold"},
+    "simulation/_environment.py": {"availability": "random:probability=0.9"},
+    "simulation/_devices.py": {"devices": "lognormal"},
     "server/_noise.py": {"aggregator": "gaussian:noise=1"},
 }
 

@@ -12,8 +12,7 @@ from fedcohort import Federation, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.server import AsDrawn, Attendance, Redraw, Survivors, straggler_rule
 from fedcohort.server._stragglers import STRAGGLERS, Deadline, First, OverCommit, Wait, prepared
-from fedcohort.simulation import Always
-from fedcohort.simulation.dropouts import DropOuts
+from fedcohort.simulation import Always, DropOuts
 from fedcohort.training import LocalWork, Quadratic
 from helpers.settling import complete
 

@@ -14,7 +14,7 @@ from fedcohort.report import combined
 from fedcohort.report.facts.combine import APART
 from fedcohort.server import Adam
 from fedcohort.simulation import Arm, Comparison, Quadratic
-from fedcohort.simulation.arms import arm, labelled
+from fedcohort.simulation._arms import arm, labelled
 
 TASK = Quadratic([[float(i), 1.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
 WORK = LocalWork(steps=2, batch=None, lr=0.1)

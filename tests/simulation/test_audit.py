@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.cli import app
-from fedcohort.simulation.audit import audit
+from fedcohort.simulation._audit import audit
 
 pytest.importorskip("dp_accounting")
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_attacked_is_said():
 
 def test_the_bound_is_that_of_clopper_and_pearson():
     """By hand: of 100 guesses in each world 40 right and 3 wrong, both at level 1 / 2000."""
-    from fedcohort.simulation.audit import _Attack, _Guess
+    from fedcohort.simulation._audit import _Attack, _Guess
 
     class Told(_Attack):
         def scores(self, others, worlds, number, seed):

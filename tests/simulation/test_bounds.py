@@ -9,8 +9,8 @@ import pytest
 
 from fedcohort._internal.errors import BadInput
 from fedcohort.simulation import simulate
-from fedcohort.simulation.bounds import bound_beside_runs, full_gradient
-from fedcohort.theory import convergence_bound
+from fedcohort.theory import bound_beside_runs, convergence_bound
+from fedcohort.theory._bounds import full_gradient
 from fedcohort.training import LocalWork, Quadratic, Softmax
 
 MINIMA = np.array([[1, 0], [0, 2], [-1, 1], [2, -1], [-2, -2]], dtype=float)
@@ -54,7 +54,7 @@ def test_each_point_is_the_theorem_of_so_many_rounds():
 
 def _law():
     from fedcohort import scheme
-    from fedcohort.simulation.engine import federation_of
+    from fedcohort.simulation._engine import federation_of
 
     return scheme("md", m=2).law(federation_of(TASK))
 

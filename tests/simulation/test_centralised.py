@@ -7,8 +7,7 @@ from fedcohort import LocalWork, compare, report, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort._internal.random import stream
 from fedcohort.server import Adam
-from fedcohort.simulation import MLP, Centralised, Quadratic, Random, Softmax
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import MLP, Centralised, Problem, Quadratic, Random, Softmax
 from fedcohort.training._task import batches
 
 WORK = LocalWork(steps=20, batch=7, lr=0.5, mu=0.3)

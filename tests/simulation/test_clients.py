@@ -10,7 +10,7 @@ import pytest
 from fedcohort import Ask, Signal
 from fedcohort._internal.errors import NotOffered
 from fedcohort.selection import LABEL_HISTOGRAM, UPDATE
-from fedcohort.simulation.clients import SimulatedClients
+from fedcohort.simulation._clients import SimulatedClients
 from fedcohort.training import MLP, LocalWork, Quadratic, Softmax
 
 EVERYONE = np.arange(3)

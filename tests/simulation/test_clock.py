@@ -16,8 +16,8 @@ from fedcohort.server import Ledger, Trace
 from fedcohort.server._ledger import REQUEST_BYTES
 from fedcohort.simulation import devices
 from fedcohort.simulation._devices import DEVICES, Equal, Groups, Lognormal, Phones, Table
-from fedcohort.simulation.clock import IDLE, Clock
-from fedcohort.simulation.engine import Simulation
+from fedcohort.simulation._engine import Simulation
+from fedcohort.simulation._environment import IDLE, Clock
 from fedcohort.training import LocalWork, Quadratic
 
 WORK = LocalWork(epochs=2, batch=5)

@@ -22,8 +22,8 @@ from fedcohort._internal.errors import (
 )
 from fedcohort.server import Adam, Memory
 from fedcohort.simulation import Quadratic, Softmax
-from fedcohort.simulation.comparison import labelled
-from fedcohort.simulation.runfolder import claimed
+from fedcohort.simulation._comparison import labelled
+from fedcohort.simulation._storage import claimed
 
 TASK = Quadratic([[float(i), 1.0] for i in range(8)], sizes=[1, 2, 3, 4, 4, 3, 2, 1])
 WORK = LocalWork(steps=1, batch=None, lr=0.1)

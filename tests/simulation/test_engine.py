@@ -14,10 +14,8 @@ from fedcohort.selection import LOSS, UPDATE, Citation, Cohort, RoundContext, Sc
 from fedcohort.server import Adam, AsDrawn, Memory, Sgd, aggregator
 from fedcohort.server._optimizers import OptimiserState
 from fedcohort.server._state import Setup
-from fedcohort.simulation import Always, Cyclic, Quadratic, Random, Softmax
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import Simulation, federation_of
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Always, Cyclic, DropOuts, Problem, Quadratic, Random, Softmax
+from fedcohort.simulation._engine import Simulation, federation_of
 from helpers.scripted import Scripted
 
 STEP = LocalWork(steps=1, batch=None, lr=1.0)

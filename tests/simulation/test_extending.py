@@ -13,9 +13,8 @@ from fedcohort import Comparison, LocalWork, Trace, compare, scheme, simulate
 from fedcohort._internal.errors import BadCheckpoint, BadInput, FedcohortWarning
 from fedcohort.report.show.prose import lacking
 from fedcohort.schemes import schemes
-from fedcohort.simulation import Centralised, Random
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.onward import End
+from fedcohort.simulation import Centralised, DropOuts, Random
+from fedcohort.simulation._storage import End
 from fedcohort.training import Softmax
 
 N = 12
@@ -170,7 +169,7 @@ def test_what_is_no_end_of_this_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedcohort.simulation.onward.LIMIT_BYTES", 10)
+    monkeypatch.setattr("fedcohort.simulation._storage.LIMIT_BYTES", 10)
     with pytest.warns(FedcohortWarning, match="md: this run cannot be extended"):
         simulate(task(), "md:m=4", rounds=2, work=WORK, keep=tmp_path / "end.npz")
     assert not (tmp_path / "end.npz").exists()

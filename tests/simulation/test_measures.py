@@ -347,7 +347,7 @@ def test_the_command_line_has_it(tmp_path: Path) -> None:
 def test_a_comparison_refuses_it_before_any_process_is_started(
     given: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedcohort.simulation.processes.Processes.each", None)
+    monkeypatch.setattr("fedcohort.simulation._workers.Processes.each", None)
     with pytest.raises(FedcohortError, match=told):
         compare(softmax(), "md:m=2", rounds=1, folder=tmp_path / "run", **given)
     assert not (tmp_path / "run").exists()

@@ -13,8 +13,8 @@ import pytest
 from fedcohort import Comparison, LocalWork, Problem, compare, scheme
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.simulation import Quadratic
-from fedcohort.simulation.divisions import divisions, task_of
-from fedcohort.simulation.workers import Unit
+from fedcohort.simulation._problem import divisions, task_of
+from fedcohort.simulation._workers import Unit
 
 PROBLEM = Problem("digits", "dirichlet-per-class:n=6,alpha=0.5", partition_seed=2)
 WORK = LocalWork(steps=1, batch=5, lr=0.1)

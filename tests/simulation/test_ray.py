@@ -16,8 +16,9 @@ import pytest
 from fedcohort import LocalWork, compare
 from fedcohort._internal.errors import BadInput, BadParameter, MissingExtra
 from fedcohort.server import Trace
-from fedcohort.simulation import Quadratic, workers
-from fedcohort.simulation.ray_cluster import RayCluster
+from fedcohort.simulation import Quadratic
+from fedcohort.simulation import _workers as workers
+from fedcohort.simulation._ray_cluster import RayCluster
 
 TASK = Quadratic([[0.0], [1.0]])
 
@@ -65,7 +66,7 @@ class Elsewhere:
 def test_runs_made_elsewhere_are_extended_bit_for_bit(
     first: str, algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedcohort.simulation.comparison.RayCluster", Elsewhere)
+    monkeypatch.setattr("fedcohort.simulation._comparison.RayCluster", Elsewhere)
     task = Quadratic(np.arange(12.0).reshape(4, 3))
     how = {"seeds": 2, "algorithm": algorithm, "work": LocalWork(steps=2, batch=None, lr=0.1)}
     ways: dict[str, dict[str, Any]] = {"here": {"jobs": 1}, "elsewhere": {"ray": "auto"}}
@@ -74,7 +75,7 @@ def test_runs_made_elsewhere_are_extended_bit_for_bit(
     states = {path.name for path in (tmp_path / "states").glob("*.npz")}
     assert states == {path.name for path in tmp_path.glob("*.npz")}
     played: list[int] = []
-    monkeypatch.setattr("fedcohort.simulation.workers._kept", _listening(workers._kept, played))
+    monkeypatch.setattr("fedcohort.simulation._workers._kept", _listening(workers._kept, played))
     found = compare(task, arms, rounds=8, folder=tmp_path, **how, ray="auto")
     assert played == [5] * 6  # rounds that were there
     whole = compare(task, arms, rounds=8, **how, jobs=1)

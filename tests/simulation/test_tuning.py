@@ -16,10 +16,9 @@ from fedcohort import LocalWork, Problem, Tuning, compare, scheme, tune
 from fedcohort import data as data_sets
 from fedcohort._internal.errors import BadInput, BadParameter, Diverged, FedcohortError, UnknownName
 from fedcohort.simulation import Arm
-from fedcohort.simulation.arms import arm, labelled
-from fedcohort.simulation.grid import axes_of, configurations, configured, named, some_of
-from fedcohort.simulation.trials import Trial
-from fedcohort.simulation.tuning import score
+from fedcohort.simulation._arms import arm, labelled
+from fedcohort.simulation._trials import Trial, axes_of, configurations, configured, named, some_of
+from fedcohort.simulation._tuning import score
 from fedcohort.training import Quadratic
 
 PROBLEM = Problem("digits", "dirichlet-per-class:n=8,alpha=0.5")
@@ -162,7 +161,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
         labels = np.random.default_rng(0).permutation(whole.y_test)
         return replace(whole, y_test=labels, x_test=np.zeros_like(whole.x_test))
 
-    monkeypatch.setattr("fedcohort.simulation.problem.data_sets.load", bad)
+    monkeypatch.setattr("fedcohort.simulation._problem.data_sets.load", bad)
 
 
 @pytest.mark.parametrize("partitions", [None, 2])

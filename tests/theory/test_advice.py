@@ -15,6 +15,9 @@ from fedcohort import Federation, scheme
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.random import stream
 from fedcohort.advice import SchemeFacts, advise
+from fedcohort.advice._assessment import _never, by_pilot, declared
+from fedcohort.advice._question_cost import QUESTION_BYTES, bytes_of, rehearse
+from fedcohort.advice._recommendation import _if_more_or_less_alike, chosen
 from fedcohort.designs import Rows
 from fedcohort.maths import distinct
 from fedcohort.schemes import schemes
@@ -34,10 +37,7 @@ from fedcohort.selection._scripted import Trial
 from fedcohort.server import Selector
 from fedcohort.server import _ledger as ledger
 from fedcohort.theory import drawn_weights, moments
-from fedcohort.theory.judge import _never, by_pilot, declared
-from fedcohort.theory.pilot import Known, NotKnownError
-from fedcohort.theory.question_cost import QUESTION_BYTES, bytes_of, rehearse
-from fedcohort.theory.recommendation import _if_more_or_less_alike, chosen
+from fedcohort.theory._pilot import Known, NotKnownError
 from helpers.examples import few
 
 EQUAL = [50] * 60
@@ -348,7 +348,7 @@ def test_as_many_as_there_are_on_the_stage_is_not_everybody(m):
 
 def test_price_of_a_signal_that_cannot_be_measured_is_not_known():
     odd = Signal("odd", "something odd", lambda client: client.no_such_thing)
-    from fedcohort.theory.question_cost import Question
+    from fedcohort.advice._question_cost import Question
 
     assert bytes_of((Question(odd, 3),), 2.0, 100, 10) is None
 

@@ -18,7 +18,7 @@ from fedcohort.cli import app
 from fedcohort.designs import Bernoulli, Everyone, Rows, Simple, Stratified
 from fedcohort.selection import Shares
 from fedcohort.theory import constants, enumerated_moments
-from fedcohort.theory.pilot import Known
+from fedcohort.theory._pilot import Known
 
 F = Fraction
 SIZES = [5, 4, 3, 2, 1]

@@ -21,13 +21,13 @@ from fedcohort.theory import (
     quadratic,
     second_moment,
 )
-from fedcohort.theory.decomposition import (
+from fedcohort.theory._decomposition import (
     clustered_second_moment,
     covariance_ratio,
     lemma_1,
     product_moment,
 )
-from fedcohort.theory.montecarlo import one_by_one
+from fedcohort.theory._moments import one_by_one
 
 F = Fraction
 LEVEL = 1e-6

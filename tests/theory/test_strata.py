@@ -13,7 +13,7 @@ from fedcohort.maths._groups import kmeans
 from fedcohort.maths._inclusion import sequential_inclusion
 from fedcohort.selection import Shares
 from fedcohort.theory import theorem_1
-from fedcohort.theory.strata import (
+from fedcohort.theory._strata import (
     gain_of_strata,
     hansen_hurwitz_variance,
     printed_weights,

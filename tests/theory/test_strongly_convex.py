@@ -21,8 +21,8 @@ from fedcohort.theory import (
     objective_gap,
     strongly_convex_bound,
 )
-from fedcohort.theory.pilot import Known
-from fedcohort.theory.strata import hansen_hurwitz_variance, simple_random_variance
+from fedcohort.theory._pilot import Known
+from fedcohort.theory._strata import hansen_hurwitz_variance, simple_random_variance
 
 F = Fraction
 UPDATES = np.array([[1.0, 0], [2, 1], [0, 3], [-1, 1], [4, -2], [0.5, 0.5]])

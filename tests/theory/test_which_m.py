@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from fedcohort.advice import _assessment as judge
 from fedcohort.advice import advise
-from fedcohort.theory import judge
-from fedcohort.theory.plain_words import about_m
-from fedcohort.theory.which_m import SAVES, STEPS
+from fedcohort.advice._recommendation import SAVES, STEPS, about_m
 
 
 def noise_of_md(n: int, m: int, h: Fraction) -> Fraction:

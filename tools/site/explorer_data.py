@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from fedcohort.advice import SchemeFacts, advise
+from fedcohort.advice._assessment import declared
+from fedcohort.advice._recommendation import about_m, learns, secure
 from fedcohort.cli import headings
 from fedcohort.schemes import SCHEMES, scheme
-from fedcohort.theory.judge import declared
-from fedcohort.theory.plain_words import about_m, learns, secure
 
 NAMES = (
     "full", "uniform", "md", "clustered-size", "pivotal", "systematic", "poisson", "binomial",

@@ -17,7 +17,7 @@ from fedcohort.advice import SchemeFacts, advise
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection import Scheme
 from fedcohort.server import Trace
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort.training import LocalWork
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -20,7 +20,7 @@ from fedcohort._internal.errors import FOREIGN, BadInput, FedcohortError, brief
 from fedcohort._internal.parameters import OneOf, Whole
 from fedcohort.cli.places import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
-from fedcohort.simulation.engine import SEEDS_LIMIT
+from fedcohort.simulation._engine import SEEDS_LIMIT
 from fedcohort_papers.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes
 from fedcohort_papers.reproduction.duration import Duration, duration
 from fedcohort_papers.reproduction.findings import NOT_RUN, UNDECIDED

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import DataNotFound, MissingExtra
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort_papers.recipes import (
     NOT_RUN,
     SCALES,

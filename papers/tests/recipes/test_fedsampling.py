@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Problem
 from fedcohort.schemes.classical import FedAvg
 from fedcohort.simulation import Arm
-from fedcohort.simulation.tuning import search
+from fedcohort.simulation._tuning import search
 from fedcohort_papers.recipes import Judged, Run, Scale, recipe, recipes
 from fedcohort_papers.recipes.fedsampling import figure_6
 from fedcohort_papers.recipes.fedsampling._runs import (

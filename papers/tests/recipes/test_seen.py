@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort_papers.recipes import (
     Bars,
     Cell,

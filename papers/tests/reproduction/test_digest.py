@@ -18,8 +18,7 @@ import pytest
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.schemes.classical import MD
 from fedcohort.schemes.fedsampling import FedSampling
-from fedcohort.simulation import Arm
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Arm, Problem
 from fedcohort.training import LocalWork
 from fedcohort_papers import recipes as package
 from fedcohort_papers.recipes import (

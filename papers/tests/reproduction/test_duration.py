@@ -16,7 +16,7 @@ from fedcohort import LocalWork, Problem
 from fedcohort._internal.errors import Diverged
 from fedcohort.cli import app
 from fedcohort.selection import Cohort, Scheme
-from fedcohort.simulation import comparison
+from fedcohort.simulation import _comparison as comparison
 from fedcohort_papers import command
 from fedcohort_papers.recipes import Alike, Cell, Claim, Computed, Exact, Recipe, Run, Scale, Tuned
 from fedcohort_papers.reproduction import duration as module

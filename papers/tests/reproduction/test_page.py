@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort_papers.recipes import (
     Alike,
     Cell,

@@ -22,7 +22,7 @@ from fedcohort import Comparison, LocalWork, Problem
 from fedcohort import data as data_sets
 from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter, UnknownName
 from fedcohort.selection import Cohort, Scheme
-from fedcohort.simulation import comparison
+from fedcohort.simulation import _comparison as comparison
 from fedcohort_papers.recipes import (
     Alike,
     Along,

@@ -1,7 +1,6 @@
 """Advice before training: which scheme and which cohort size fit a federation."""
 
-from fedcohort.theory.advice import Advice, advise
-from fedcohort.theory.catalogue import ConstantsRow, catalogue_constants
-from fedcohort.theory.judge import SchemeFacts
+from fedcohort.advice._assessment import SchemeFacts
+from fedcohort.advice._ranking import Advice, ConstantsRow, advise, catalogue_constants
 
 __all__ = ["Advice", "ConstantsRow", "SchemeFacts", "advise", "catalogue_constants"]

@@ -12,13 +12,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from fedcohort.advice._assessment import KNOWN, SchemeFacts
+from fedcohort.advice._ranking import Advice, ConstantsRow
+from fedcohort.advice._recommendation import WhichM, about_m, in_bytes
 from fedcohort.report.show.format import counted
 from fedcohort.report.show.table import fit_table, say, wide
-from fedcohort.theory.advice import Advice
-from fedcohort.theory.catalogue import ConstantsRow
-from fedcohort.theory.judge import KNOWN, SchemeFacts
-from fedcohort.theory.plain_words import about_m, in_bytes
-from fedcohort.theory.which_m import WhichM
 
 
 def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = None) -> None:

@@ -40,7 +40,7 @@ def audit(
 
     Ends with 2 if an attack finds more than the price promises.
     """
-    from fedcohort.simulation.audit import audit as attack  # the simulator takes a while
+    from fedcohort.simulation._audit import audit as attack  # the simulator takes a while
 
     federation = clients_given(n, sizes, column, importance)
     found = [

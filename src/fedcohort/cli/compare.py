@@ -26,10 +26,10 @@ from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server._stragglers import STRAGGLERS
 from fedcohort.server._trace import CROSSINGS, SUSTAINED
 from fedcohort.simulation._availability import AVAILABILITIES
+from fedcohort.simulation._comparison import default_seeds
 from fedcohort.simulation._devices import DEVICES
-from fedcohort.simulation.measures import MEASURES
-from fedcohort.simulation.plan import default_seeds
-from fedcohort.simulation.problem import OTHERWISE
+from fedcohort.simulation._measures import MEASURES
+from fedcohort.simulation._problem import OTHERWISE
 from fedcohort.training._algorithms import ALGORITHMS
 from fedcohort.training._local import SCHEDULES
 from fedcohort.training._model import MODELS

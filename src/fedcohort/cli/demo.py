@@ -15,9 +15,9 @@ from fedcohort.cli.tables import read_importance
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
 from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.simulation import LocalWork
-from fedcohort.simulation.engine import SEEDS_LIMIT
-from fedcohort.simulation.plan import default_seeds
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation._comparison import default_seeds
+from fedcohort.simulation._engine import SEEDS_LIMIT
+from fedcohort.simulation._problem import Problem
 
 SCHEMES = (
     "fedavg",

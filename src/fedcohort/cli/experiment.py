@@ -20,14 +20,13 @@ from fedcohort.server._guards import guards
 from fedcohort.server._optimizers import optimiser
 from fedcohort.server._stragglers import straggler_rule
 from fedcohort.simulation import Always, Arm, LocalWork
+from fedcohort.simulation._arms import arm
 from fedcohort.simulation._availability import availability
 from fedcohort.simulation._devices import devices
-from fedcohort.simulation.arms import arm
-from fedcohort.simulation.divisions import LIMIT
-from fedcohort.simulation.dropouts import DropOuts
-from fedcohort.simulation.engine import SEEDS_LIMIT
-from fedcohort.simulation.measures import known_measures
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation._engine import SEEDS_LIMIT
+from fedcohort.simulation._environment import DropOuts
+from fedcohort.simulation._measures import known_measures
+from fedcohort.simulation._problem import LIMIT, Problem
 from fedcohort.training._algorithms import algorithm
 from fedcohort.training._local import BATCHES
 

@@ -18,7 +18,7 @@ from fedcohort.cli.running import ReferenceOption, check_options
 from fedcohort.report.facts.combine import ALL_PAIRS
 from fedcohort.server._trace import CROSSINGS
 from fedcohort.simulation import Comparison
-from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.simulation._storage import CROSSING
 
 
 def report(

@@ -21,12 +21,11 @@ from fedcohort.server._aggregators import Aggregator
 from fedcohort.server._guards import Guard
 from fedcohort.server._trace import SUSTAINED
 from fedcohort.simulation import Comparison, compare
-from fedcohort.simulation.arms import Which, labelled
-from fedcohort.simulation.comparison import SHORTER, unequal_arms
-from fedcohort.simulation.divisions import Divisions, divisions
-from fedcohort.simulation.problem import Problem
-from fedcohort.simulation.processes import JOBS_LIMIT
-from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.simulation._arms import Which, labelled
+from fedcohort.simulation._comparison import SHORTER, unequal_arms
+from fedcohort.simulation._problem import Divisions, Problem, divisions
+from fedcohort.simulation._storage import CROSSING
+from fedcohort.simulation._workers import JOBS_LIMIT
 from fedcohort.training._algorithms import Algorithm
 
 

@@ -18,6 +18,8 @@ from rich.text import Text
 from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra, UnknownName
 from fedcohort._internal.parameters import constraints
 from fedcohort._internal.registry import Kind, summary
+from fedcohort.advice._assessment import SchemeFacts, secure_of, sorted_signals
+from fedcohort.advice._recommendation import secure
 from fedcohort.privacy._price import law, price
 from fedcohort.report.show.table import wide
 from fedcohort.schemes import SCHEMES, find
@@ -28,8 +30,6 @@ from fedcohort.server import dropout_rule
 from fedcohort.server._guards import HARDENED, Guard, withdrawn
 from fedcohort.server._noise import Gaussian
 from fedcohort.server._state import Setup
-from fedcohort.theory.judge import SchemeFacts, secure_of, sorted_signals
-from fedcohort.theory.plain_words import secure
 
 
 def schemes(

@@ -22,10 +22,9 @@ from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import check_options, command_line, partition_used
 from fedcohort.cli.words import typed
 from fedcohort.report.show.table import fit_table, wide
-from fedcohort.simulation.divisions import divisions
-from fedcohort.simulation.problem import reading_once
-from fedcohort.simulation.trials import BY, Tuning
-from fedcohort.simulation.tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
+from fedcohort.simulation._problem import divisions, reading_once
+from fedcohort.simulation._trials import BY, Tuning
+from fedcohort.simulation._tuning import BUDGET, FIRST_SEED, LAST, SHARE, search
 
 NOT_HERE = ("target", "crossing", "reference", "centralised", "measure")
 """Options of `compare` that decide nothing here."""

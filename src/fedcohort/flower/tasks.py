@@ -14,7 +14,7 @@ from fedcohort._internal.types import Array, Ints
 from fedcohort.flower import wire
 from fedcohort.flower.quantities import Model
 from fedcohort.flower.work import Work
-from fedcohort.simulation.clients import Coins, SimulatedClients
+from fedcohort.simulation._clients import Coins, SimulatedClients
 from fedcohort.training import Task
 from fedcohort.training._call_checks import check_task, check_work
 from fedcohort.training._local import LocalWork

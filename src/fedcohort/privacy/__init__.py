@@ -2,7 +2,7 @@
 
 `SizeReport` is the law of an answer, `PrivateSize` answers within a policy and a budget,
 `estimate_total` is the server's side. Client code draws from the operating system only;
-simulated clients use the seeded twin `fedcohort.simulation.private_twin`, which nothing
+simulated clients use the seeded twin `fedcohort.simulation._clients`, which nothing
 here may import.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fedcohort.report.draw.drawing import Drawing
     from fedcohort.simulation import Comparison
-    from fedcohort.simulation.live import Watch
+    from fedcohort.simulation._progress import Watch
 
 __all__ = [
     "combined",
@@ -145,8 +145,8 @@ def watch(
     console: Console | None = None,
     partitions: int = 1,
 ) -> Watch:
-    """A live view of a running comparison; see `fedcohort.simulation.live.Watch`."""
-    from fedcohort.simulation.live import Watch
+    """A live view of a running comparison; see `fedcohort.simulation._progress.Watch`."""
+    from fedcohort.simulation._progress import Watch
 
     if console is None:
         return Watch(labels, seeds, rounds, partitions=partitions)

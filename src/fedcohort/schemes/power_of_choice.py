@@ -87,7 +87,7 @@ class PowD(PowerOfChoice[NoState]):
     """d candidates are drawn with probability p, tell their loss, and the m highest train.
 
     Biased on purpose: clients on which the model is bad are trained more, which is faster at
-    first and ends elsewhere (`fedcohort.theory.skew`). The larger d, the more of both; d = m is
+    first and ends elsewhere (`fedcohort.theory._skew`). The larger d, the more of both; d = m is
     sampling without replacement with probability p.
 
     Parameters

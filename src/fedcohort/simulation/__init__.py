@@ -1,6 +1,7 @@
 """A fast simulator: tasks, local work, availability, traces, comparisons."""
 
 from fedcohort.server._trace import Trace
+from fedcohort.simulation._arms import Arm
 from fedcohort.simulation._availability import (
     Always,
     Availability,
@@ -9,11 +10,14 @@ from fedcohort.simulation._availability import (
     Random,
     availability,
 )
+from fedcohort.simulation._centralized import Centralised
+from fedcohort.simulation._comparison import Comparison, compare
 from fedcohort.simulation._devices import DeviceModel, devices
-from fedcohort.simulation.arms import Arm
-from fedcohort.simulation.centralised import Centralised
-from fedcohort.simulation.comparison import Comparison, compare
-from fedcohort.simulation.engine import simulate
+from fedcohort.simulation._engine import simulate
+from fedcohort.simulation._environment import DropOuts
+from fedcohort.simulation._problem import Problem
+from fedcohort.simulation._trials import Tuning
+from fedcohort.simulation._tuning import tune
 from fedcohort.training import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 
 __all__ = [
@@ -26,15 +30,19 @@ __all__ = [
     "Cyclic",
     "DeviceModel",
     "Devices",
+    "DropOuts",
     "Evaluation",
     "LocalWork",
+    "Problem",
     "Quadratic",
     "Random",
     "Softmax",
     "Task",
     "Trace",
+    "Tuning",
     "availability",
     "compare",
     "devices",
     "simulate",
+    "tune",
 ]

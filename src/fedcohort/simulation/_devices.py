@@ -1,8 +1,8 @@
 """Models of devices: how fast clients are.
 
 Each tells for every client how many seconds it computes on a sample and how many bytes it moves
-in a second; `fedcohort.simulation.clock` makes a round's duration of it. Other packages add theirs
-through the entry point group ``fedcohort.device_models``.
+in a second; `fedcohort.simulation._environment` makes a round's duration of it. Other packages
+add theirs through the entry point group ``fedcohort.device_models``.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Answer
 from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.selection._scripted import Outcomes, Trial, all_paths, enumerated
-from fedcohort.theory.moments import ExactMoments, enumerated_moments
+from fedcohort.theory._moments import ExactMoments, enumerated_moments
 
 Check = Callable[[Scheme[Any], Federation, Answer | None], None]
 

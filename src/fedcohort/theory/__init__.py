@@ -1,42 +1,52 @@
 """What can be computed about a scheme without training."""
 
-from fedcohort.theory.comparison import (
-    Comparison,
-    closed_forms,
-    compare_designs,
-    crossing_share,
-    uniform_or_md,
-)
-from fedcohort.theory.constants import Constants, constants
-from fedcohort.theory.convergence import (
+from fedcohort.theory._bounds import bound_beside_runs, expected_gradients
+from fedcohort.theory._convergence import (
     ConvergenceBound,
     Training,
     convergence_bound,
     largest_local_step,
     proximal_weights,
 )
-from fedcohort.theory.decomposition import Decomposition, decomposition, quadratic, second_moment
-from fedcohort.theory.estimators import StepVariance, memory_variance, step_variance
-from fedcohort.theory.expected_run import expected_gradients
-from fedcohort.theory.moments import ExactMoments, Moments, enumerated_moments, moments
-from fedcohort.theory.montecarlo import drawn_weights
-from fedcohort.theory.rate_error import RateError, rate_error
-from fedcohort.theory.rates import Rate, clustered_rate, printed_rate
-from fedcohort.theory.skew import (
+from fedcohort.theory._decomposition import Decomposition, decomposition, quadratic, second_moment
+from fedcohort.theory._moments import (
+    Comparison,
+    Constants,
+    ExactMoments,
+    Moments,
+    closed_forms,
+    compare_designs,
+    constants,
+    crossing_share,
+    drawn_weights,
+    enumerated_moments,
+    moments,
+    uniform_or_md,
+)
+from fedcohort.theory._rates import (
+    Rate,
+    RateError,
+    StepVariance,
+    clustered_rate,
+    memory_variance,
+    printed_rate,
+    rate_error,
+    step_variance,
+)
+from fedcohort.theory._skew import (
     Skew,
     SkewBound,
     Smoothness,
-    objective_gap,
-    selection_skew,
-    skew_bound,
-)
-from fedcohort.theory.strata import Theorem1, theorem_1
-from fedcohort.theory.strongly_convex import (
     StronglyConvexBound,
     lemma_4,
     lemma_5,
+    objective_gap,
+    selection_skew,
+    skew_bound,
+    skew_on,
     strongly_convex_bound,
 )
+from fedcohort.theory._strata import Theorem1, theorem_1
 
 __all__ = [
     "Comparison",
@@ -54,6 +64,7 @@ __all__ = [
     "StronglyConvexBound",
     "Theorem1",
     "Training",
+    "bound_beside_runs",
     "closed_forms",
     "clustered_rate",
     "compare_designs",
@@ -77,6 +88,7 @@ __all__ = [
     "second_moment",
     "selection_skew",
     "skew_bound",
+    "skew_on",
     "step_variance",
     "strongly_convex_bound",
     "theorem_1",

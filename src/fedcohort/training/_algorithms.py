@@ -575,7 +575,7 @@ class IFCA(Algorithm):
 
     A model that nobody took stays. Whatever a scheme asks of a client (loss, gradient, update) is
     about the model that the client takes. Losses and accuracy in traces are those of everybody's
-    own model, see `fedcohort.simulation.evaluation`.
+    own model, see `fedcohort.simulation._measures`.
 
     Ghosh et al., "An Efficient Framework for Clustered Federated Learning", NeurIPS 2020,
     Algorithm 1, with both ways to average, and the weight sharing of its section 5. There clients

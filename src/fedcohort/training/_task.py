@@ -157,7 +157,7 @@ class Task(ABC):
     """What clients are called in a report, where they have other names than 0, 1, ..."""
     measures: tuple[str, ...] = ()
     """What is measured beside losses and accuracy unless it is said; see
-    `fedcohort.simulation.measures`."""
+    `fedcohort.simulation._measures`."""
     caches: ClassVar[tuple[str, ...]] = ()
     """Attributes that are computed from the others when first needed, and so decide nothing."""
 

@@ -2,8 +2,7 @@
 
 from functools import cache
 
-from fedcohort.simulation import LocalWork, Task
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem, Task
 
 WORK = LocalWork(steps=20, batch=20, lr=0.1)
 

@@ -2,8 +2,7 @@
 
 from functools import cache
 
-from fedcohort.simulation import Task
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem, Task
 from fedcohort_papers.recipes.thesis._federations import MODEL, WORK
 
 __all__ = ["WORK", "task"]

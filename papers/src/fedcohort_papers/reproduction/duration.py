@@ -19,13 +19,13 @@ import numpy as np
 from fedcohort._internal.errors import BadCheckpoint, Diverged
 from fedcohort.server import Trace
 from fedcohort.simulation import Arm, Centralised
-from fedcohort.simulation.arms import labelled
-from fedcohort.simulation.centralised import upper_lines
-from fedcohort.simulation.comparison import built_options
-from fedcohort.simulation.problem import Loaded, reading_once
-from fedcohort.simulation.processes import Processes
-from fedcohort.simulation.runfolder import run_file
-from fedcohort.simulation.tuning import FIRST_SEED
+from fedcohort.simulation._arms import labelled
+from fedcohort.simulation._centralized import upper_lines
+from fedcohort.simulation._comparison import built_options
+from fedcohort.simulation._problem import Loaded, reading_once
+from fedcohort.simulation._storage import run_file
+from fedcohort.simulation._tuning import FIRST_SEED
+from fedcohort.simulation._workers import Processes
 from fedcohort.training import Task
 from fedcohort_papers.reproduction.recipe import Cell
 from fedcohort_papers.reproduction.running import Run, timed

@@ -17,9 +17,9 @@ from fedcohort._internal.errors import BadInput, BadParameter, UnknownName
 from fedcohort._internal.fingerprint import source_digest
 from fedcohort._internal.parameters import is_whole
 from fedcohort._internal.types import Array, fields_not_at_default, plain_settings, settings_digest
-from fedcohort.simulation.arms import Which
-from fedcohort.simulation.grid import Grid
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
+from fedcohort.simulation._arms import Which
+from fedcohort.simulation._trials import Grid
 from fedcohort.training import LocalWork, Task
 
 if TYPE_CHECKING:

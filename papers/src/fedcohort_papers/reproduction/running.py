@@ -23,10 +23,10 @@ from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, BadParameter, Diverged, UnequalWork
 from fedcohort._internal.files import file_name
 from fedcohort.server import Trace
-from fedcohort.simulation import Comparison, compare
-from fedcohort.simulation.problem import Problem, reading_once
-from fedcohort.simulation.runfolder import run_file
-from fedcohort.simulation.workers import Unit
+from fedcohort.simulation import Comparison, Problem, compare
+from fedcohort.simulation._problem import reading_once
+from fedcohort.simulation._storage import run_file
+from fedcohort.simulation._workers import Unit
 from fedcohort_papers.reproduction.recipe import Arms, Cell, Computed, Recipe, Scale
 from fedcohort_papers.reproduction.results import Results
 from fedcohort_papers.reproduction.tuned import Choice, choose

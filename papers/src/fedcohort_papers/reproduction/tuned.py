@@ -9,11 +9,11 @@ from typing import Any
 
 from fedcohort._internal.errors import UnknownName
 from fedcohort.simulation import Arm, Centralised
-from fedcohort.simulation.arms import labelled
-from fedcohort.simulation.centralised import CENTRALISED
-from fedcohort.simulation.comparison import built_options
-from fedcohort.simulation.grid import Configuration, configured, named
-from fedcohort.simulation.tuning import WHOLE, Search, search
+from fedcohort.simulation._arms import labelled
+from fedcohort.simulation._centralized import CENTRALISED
+from fedcohort.simulation._comparison import built_options
+from fedcohort.simulation._trials import Configuration, configured, named
+from fedcohort.simulation._tuning import WHOLE, Search, search
 from fedcohort_papers.reproduction.recipe import Arms, Cell, Tuned
 
 CENTRAL = "centralised"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort.data._dataset import Dataset
-from fedcohort.data._sources import ImageSet, find_writers
-from fedcohort.data.sets import Request, found, of_images
+from fedcohort.data._sources import ImageSet, Request, find_writers
+from fedcohort.data.sets import found, of_images
 
 # Handwritten digits of 8 x 8 pixels; they come with scikit-learn and are always there.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.report import facts
 from fedcohort.report.draw.drawing import Drawing, line
-from fedcohort.simulation.runfolder import VALIDATION
+from fedcohort.simulation._storage import VALIDATION
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

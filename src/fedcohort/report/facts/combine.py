@@ -17,8 +17,8 @@ from fedcohort.report.facts.pool import (
     together,
     without_copies,
 )
-from fedcohort.simulation.runfolder import REFERENCE
-from fedcohort.simulation.workers import Unit
+from fedcohort.simulation._storage import REFERENCE
+from fedcohort.simulation._workers import Unit
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.report.facts.measures import choosing
-from fedcohort.simulation.arms import OWN
-from fedcohort.simulation.comparison import SHORTER, STATE
-from fedcohort.simulation.runfolder import FINGERPRINT, MAY_DIFFER, ORACLE
+from fedcohort.simulation._arms import OWN
+from fedcohort.simulation._comparison import SHORTER, STATE
+from fedcohort.simulation._storage import FINGERPRINT, MAY_DIFFER, ORACLE
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

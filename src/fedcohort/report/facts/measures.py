@@ -13,7 +13,7 @@ from fedcohort._internal.errors import UnknownName
 from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling, window
 from fedcohort.server._trace import curve_names
-from fedcohort.simulation.runfolder import VALIDATION
+from fedcohort.simulation._storage import VALIDATION
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace
@@ -93,7 +93,7 @@ _OWN = (
     Measure("perplexity", "perplexity", False, False, metric=True),
 )
 MEASURED_HERE = {measure.name: measure for measure in _OWN}
-"""Metrics that the simulator takes itself, see `fedcohort.simulation.measures`."""
+"""Metrics that the simulator takes itself, see `fedcohort.simulation._measures`."""
 
 LINES = {"rolling": "Rolling mean", "raw": "Raw", "best": "Running best"}
 """The three ways to draw a curve."""

@@ -19,7 +19,7 @@ from fedcohort.report.show.format import (
     interval,
     p_value,
 )
-from fedcohort.simulation.plan import LEVEL
+from fedcohort.simulation._comparison import LEVEL
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.report.facts.conditions import COPIES, conditions_of, is_carried, of_one_problem
-from fedcohort.simulation.comparison import SHORTER
-from fedcohort.simulation.runfolder import CODE, CROSSING, PARTITIONS, REFERENCE
-from fedcohort.simulation.workers import Unit
+from fedcohort.simulation._comparison import SHORTER
+from fedcohort.simulation._storage import CODE, CROSSING, PARTITIONS, REFERENCE
+from fedcohort.simulation._workers import Unit
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

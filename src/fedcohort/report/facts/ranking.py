@@ -26,7 +26,7 @@ from fedcohort.report.facts.measures import (
 from fedcohort.report.facts.pairs import pairwise
 from fedcohort.report.facts.spent import spent_bytes, spent_seconds, spent_time
 from fedcohort.server._trace import CROSSINGS, SUSTAINED
-from fedcohort.simulation.runfolder import CROSSING
+from fedcohort.simulation._storage import CROSSING
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

@@ -13,7 +13,7 @@ from scipy import stats
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.html import plural
 from fedcohort._internal.types import Bools, Floats
-from fedcohort.simulation.plan import LEVEL, smallest_p
+from fedcohort.simulation._comparison import LEVEL, smallest_p
 
 EXACT_SEEDS = 16
 """Up to this many pairs all 2^s sign patterns are counted; above, a sample of them."""

@@ -14,7 +14,7 @@ from fedcohort.report.facts.combine import on_one_division
 from fedcohort.report.facts.from_trace import law_of
 from fedcohort.report.facts.measures import Columns, by_scheme, choosing
 from fedcohort.selection._design import Design
-from fedcohort.theory.moments import Moments, moments
+from fedcohort.theory._moments import Moments, moments
 
 if TYPE_CHECKING:
     from fedcohort.simulation import Comparison, Trace

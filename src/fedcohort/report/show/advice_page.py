@@ -15,16 +15,14 @@ from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
 from fedcohort._internal.html import NOTHING
 from fedcohort._internal.parameters import split
 from fedcohort._internal.registry import summary
+from fedcohort.advice._assessment import SchemeFacts
+from fedcohort.advice._ranking import Advice
+from fedcohort.advice._recommendation import PLAIN, WhichM, about_m, does, eligible, learnt
 from fedcohort.report.show.format import byte_count, counted
 from fedcohort.report.show.markup import Card, card
 from fedcohort.report.show.page import css, policy, template
 from fedcohort.schemes import find
 from fedcohort.selection._federation import Federation
-from fedcohort.theory.advice import Advice
-from fedcohort.theory.judge import SchemeFacts
-from fedcohort.theory.plain_words import PLAIN, about_m, does, learnt
-from fedcohort.theory.recommendation import eligible
-from fedcohort.theory.which_m import WhichM
 
 USUAL = tuple(PLAIN.values())
 """What nearly every scheme tells."""

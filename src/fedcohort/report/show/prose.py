@@ -21,9 +21,8 @@ from fedcohort.report.facts.significance import attainable_level
 from fedcohort.report.facts.spent import clocked
 from fedcohort.report.show.format import amount, byte_count, counted, p_is, p_value
 from fedcohort.report.show.markup import Card
-from fedcohort.simulation.comparison import SHORTER, STATE
-from fedcohort.simulation.plan import LEVEL, seeds_needed
-from fedcohort.simulation.runfolder import VALIDATION
+from fedcohort.simulation._comparison import LEVEL, SHORTER, STATE, seeds_needed
+from fedcohort.simulation._storage import VALIDATION
 
 if TYPE_CHECKING:
     from fedcohort.server._trace import Trace

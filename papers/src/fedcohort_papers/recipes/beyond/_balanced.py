@@ -6,8 +6,7 @@ from dataclasses import replace
 from math import exp
 from statistics import NormalDist
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.beyond import PAPER
 from fedcohort_papers.reproduction import (
     Alike,

@@ -15,10 +15,10 @@ from fedcohort.server import Aggregator, aggregator
 from fedcohort.server._memory import MemoryState
 from fedcohort.server._state import Setup
 from fedcohort.simulation import Always, LocalWork
-from fedcohort.simulation.arms import arm
-from fedcohort.simulation.clients import SimulatedClients
-from fedcohort.simulation.engine import Simulation
-from fedcohort.theory.montecarlo import estimated_variance
+from fedcohort.simulation._arms import arm
+from fedcohort.simulation._clients import SimulatedClients
+from fedcohort.simulation._engine import Simulation
+from fedcohort.theory._moments import estimated_variance
 from fedcohort.training import Task
 
 COHORTS = 100

@@ -8,9 +8,8 @@ import numpy as np
 
 from fedcohort._internal.types import Floats
 from fedcohort.designs import Rows
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.engine import federation_of
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
+from fedcohort.simulation._engine import federation_of
 from fedcohort_papers.recipes.beyond import PAPER
 from fedcohort_papers.recipes.beyond._balanced import ARMS, DIVISIONS, SIZES, M
 from fedcohort_papers.recipes.beyond._updates import looks, variance

@@ -6,8 +6,7 @@ the paper computes 50,000 gradients of the CNN, half a minute on one core.
 
 from __future__ import annotations
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.clustered._arms import READINGS
 from fedcohort_papers.reproduction import Cell, Scale
 

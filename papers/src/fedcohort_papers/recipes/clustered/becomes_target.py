@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.recipes.clustered._arms import MD, ORACLE, READINGS, arms, of_both
 from fedcohort_papers.reproduction import (

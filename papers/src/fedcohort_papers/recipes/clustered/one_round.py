@@ -15,9 +15,8 @@ from fedcohort.designs import Rows
 from fedcohort.schemes import as_scheme
 from fedcohort.server import Selector, aggregator
 from fedcohort.server._state import Setup
-from fedcohort.simulation import Always, LocalWork
-from fedcohort.simulation.engine import Simulation, federation_of
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Always, LocalWork, Problem
+from fedcohort.simulation._engine import Simulation, federation_of
 from fedcohort_papers.recipes.beyond._updates import all_updates
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.recipes.clustered._arms import MD, READINGS, arms, of_both

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort.training import LocalWork
 from fedcohort_papers.recipes.fedsampling._runs import (
     AS_PRINTED,

@@ -21,10 +21,9 @@ from typing import Any
 from fedcohort._internal.types import Ints
 from fedcohort.schemes.classical import MD, FedAvg
 from fedcohort.schemes.fedsampling import FedSampling, FedSamplingNaive
-from fedcohort.simulation import Arm
-from fedcohort.simulation.arms import Which
-from fedcohort.simulation.centralised import CENTRALISED
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Arm, Problem
+from fedcohort.simulation._arms import Which
+from fedcohort.simulation._centralized import CENTRALISED
 from fedcohort.training import LocalWork, Task
 from fedcohort_papers.reproduction import Alike, Cell, Claim, Contrast, Tuned, difference
 from fedcohort_papers.reproduction.results import Of

@@ -12,7 +12,7 @@ from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
 from fedcohort.data.partition import lognormal_sizes
 from fedcohort.privacy import SizeReport, clipping, standard_error
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort.training import LocalWork
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.recipes.fedsampling._runs import (

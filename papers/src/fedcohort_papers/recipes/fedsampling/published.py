@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedcohort.schemes.fedsampling import FedSampling
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort.training import LocalWork
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.recipes.fedsampling._runs import (

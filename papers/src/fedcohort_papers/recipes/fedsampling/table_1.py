@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from fedcohort.simulation.arms import Which
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
+from fedcohort.simulation._arms import Which
 from fedcohort.training import LocalWork, Task
 from fedcohort_papers.recipes.fedsampling import PAPER
 from fedcohort_papers.recipes.fedsampling._runs import (

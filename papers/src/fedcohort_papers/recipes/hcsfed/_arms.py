@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.reproduction import Cell
 
 ONE_CLASS = "one-class-per-client:n=100,per_client=500"

@@ -10,8 +10,7 @@ from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Floats
 from fedcohort.maths._clusters import silhouette
 from fedcohort.maths._compression import Compression, compress
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.hcsfed import PAPER
 from fedcohort_papers.reproduction import Claim, Computed, Drawn, Own, Recipe, Results, Scale
 

@@ -6,8 +6,7 @@ n = 20 computes 32,000 gradients of the LSTM, over half a minute on one core.
 
 from __future__ import annotations
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.reproduction import Cell, Curves
 
 EQUAL, BY_SIZE = "p = 1/n", "p = n_i/M"

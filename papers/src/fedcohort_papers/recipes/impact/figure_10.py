@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fedcohort.simulation import LocalWork
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.impact import PAPER
 from fedcohort_papers.reproduction import (
     Cell,

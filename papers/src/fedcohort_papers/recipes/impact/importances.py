@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import Problem
 from fedcohort_papers.recipes.impact import PAPER
 from fedcohort_papers.reproduction import (
     COMPUTED,

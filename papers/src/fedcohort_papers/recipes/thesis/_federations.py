@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from fedcohort.simulation import MLP
-from fedcohort.simulation.arms import Which
-from fedcohort.simulation.problem import Problem
+from fedcohort.simulation import MLP, Problem
+from fedcohort.simulation._arms import Which
 from fedcohort.training import LocalWork
 from fedcohort_papers.reproduction import Cell, Claim, Drawn, Results, Scale
 from fedcohort_papers.reproduction.drawing import colour_of
