@@ -12,7 +12,7 @@ import pytest
 from fedcohort import data
 from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.data._sources import Request, first
-from fedcohort.data.sets.text import collections, of_stories, tf_idf
+from fedcohort.data.sets.text import _of_stories, collections, tf_idf
 
 STORIES = [
     {"title": "Gold up", "body": "gold gold mine", "topic": "gold", "split": "train", "place": "x"},
@@ -24,7 +24,7 @@ STORIES = [
 
 def load_collection(name: str, file: str, root: Path, words: int) -> data.Dataset:
     stories = first(Request(root), name, lambda folder: collections(folder, file), [file])
-    return of_stories(name, stories, words)
+    return _of_stories(name, stories, words)
 
 
 def write(folder: Path, stories: object, packed: bool = True) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from fedcohort import LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.report import combined
-from fedcohort.report.facts.combine import APART
+from fedcohort.report._runs import APART
 from fedcohort.server import Adam
 from fedcohort.simulation import Arm, Comparison, Quadratic
 from fedcohort.simulation._arms import arm, labelled

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.theory._bounds import assumptions
+from fedcohort.theory.simulated import assumptions
 from fedcohort.training import MLP, LocalWork, Quadratic, Softmax
 
 FRESH = LocalWork(steps=3, batch=2, lr=0.01, batches="fresh")

@@ -9,8 +9,8 @@ import pytest
 
 from fedcohort._internal.errors import BadInput
 from fedcohort.simulation import simulate
-from fedcohort.theory import bound_beside_runs, convergence_bound
-from fedcohort.theory._bounds import full_gradient
+from fedcohort.theory import convergence_bound
+from fedcohort.theory.simulated import bound_beside_runs, full_gradient
 from fedcohort.training import LocalWork, Quadratic, Softmax
 
 MINIMA = np.array([[1, 0], [0, 2], [-1, 1], [2, -1], [-2, -2]], dtype=float)

@@ -11,7 +11,7 @@ import pytest
 
 from fedcohort import Comparison, LocalWork, Trace, compare, scheme, simulate
 from fedcohort._internal.errors import BadCheckpoint, BadInput, FedcohortWarning
-from fedcohort.report.show.prose import lacking
+from fedcohort.report._result import lacking
 from fedcohort.schemes import schemes
 from fedcohort.simulation import Centralised, DropOuts, Random
 from fedcohort.simulation._storage import End

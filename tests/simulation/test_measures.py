@@ -20,7 +20,7 @@ from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.cli import app
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
-from fedcohort.report.show.sheets import sheets as all_sheets
+from fedcohort.report._tables import sheets as all_sheets
 from fedcohort.training import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 
 RNG = np.random.default_rng(0)

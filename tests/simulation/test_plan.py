@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fedcohort import compare, report, scheme
 from fedcohort._internal.errors import BadInput, UnknownName
-from fedcohort.report.facts.significance import holm, sign_flip_p
+from fedcohort.report._ranking import holm, sign_flip_p
 from fedcohort.simulation import Comparison
 from fedcohort.simulation._comparison import Plan, default_seeds, seeds_needed
 from fedcohort.training import LocalWork, Softmax

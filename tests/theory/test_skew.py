@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from fedcohort import Federation, LocalWork, scheme, simulate
 from fedcohort._internal.errors import BadInput, BadParameter
 from fedcohort.simulation import Quadratic
-from fedcohort.theory import Smoothness, objective_gap, selection_skew, skew_bound, skew_on
+from fedcohort.theory import Smoothness, objective_gap, selection_skew, skew_bound
+from fedcohort.theory.simulated import skew_on
 
 PROBLEM = Smoothness(L=2.0, mu=0.5, G=3.0, sigma=1.0, tau=5, distance=4.0)
 

@@ -16,8 +16,6 @@ from fedcohort.simulation._devices import DeviceModel, devices
 from fedcohort.simulation._engine import simulate
 from fedcohort.simulation._environment import DropOuts
 from fedcohort.simulation._problem import Problem
-from fedcohort.simulation._trials import Tuning
-from fedcohort.simulation._tuning import tune
 from fedcohort.training import MLP, Evaluation, LocalWork, Quadratic, Softmax, Task
 
 __all__ = [
@@ -39,10 +37,8 @@ __all__ = [
     "Softmax",
     "Task",
     "Trace",
-    "Tuning",
     "availability",
     "compare",
     "devices",
     "simulate",
-    "tune",
 ]

@@ -1,10 +1,10 @@
 """What can be computed about a scheme without training."""
 
-from fedcohort.theory._bounds import bound_beside_runs, expected_gradients
 from fedcohort.theory._convergence import (
     ConvergenceBound,
     Training,
     convergence_bound,
+    expected_gradients,
     largest_local_step,
     proximal_weights,
 )
@@ -43,7 +43,6 @@ from fedcohort.theory._skew import (
     objective_gap,
     selection_skew,
     skew_bound,
-    skew_on,
     strongly_convex_bound,
 )
 from fedcohort.theory._strata import Theorem1, theorem_1
@@ -64,7 +63,6 @@ __all__ = [
     "StronglyConvexBound",
     "Theorem1",
     "Training",
-    "bound_beside_runs",
     "closed_forms",
     "clustered_rate",
     "compare_designs",
@@ -88,7 +86,6 @@ __all__ = [
     "second_moment",
     "selection_skew",
     "skew_bound",
-    "skew_on",
     "step_variance",
     "strongly_convex_bound",
     "theorem_1",

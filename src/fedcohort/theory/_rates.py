@@ -80,7 +80,7 @@ def clustered_rate(design: Design, training: Training) -> Rate:
     training
         ``steps`` (N), ``rounds`` (T), ``smoothness``, ``gap``, ``noise``, ``dissimilarity`` and
         ``beta`` are used; ``eta_l`` is that of the theorem, whatever it was, and ``eta_g`` must
-        be 1. `fedcohort.theory._bounds` finds all of them for quadratic clients and for
+        be 1. `fedcohort.theory.simulated` finds all of them for quadratic clients and for
         softmax regression.
 
     >>> from fedcohort import Federation, scheme

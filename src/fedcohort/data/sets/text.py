@@ -36,7 +36,7 @@ NO_WORD, UNKNOWN = 0, 1
 Story: TypeAlias = Mapping[str, Any]
 
 
-def of_stories(
+def _of_stories(
     name: str, stories: Sequence[Story], words: int, length: int | None = None
 ) -> Dataset:
     """A collection of texts as a data set.
@@ -179,7 +179,7 @@ def newsgroups(
     Read from ``mini_newsgroups.json[.gz]`` (a list of objects with ``group``, ``subject``,
     ``text`` and ``author``), or from the folders ``mini_newsgroups`` or ``20_newsgroups`` of the
     UCI archive, with one file per post, in which the ``From:`` line is the author. ``words`` and
-    ``length`` as for `fedcohort.data.sets.text.of_stories`.
+    ``length`` as for `fedcohort.data.sets.text._of_stories`.
     """
     wanted = [f"{NEWSGROUPS_FILE}.json[.gz]", *(f"{each}/*/*" for each in FOLDERS)]
     posts = first(request, "newsgroups", _newsgroups_sources, wanted)
@@ -196,7 +196,7 @@ def newsgroups(
                 "split": "train" if rank % 5 else "test",
             }
         )
-    return of_stories("newsgroups", stories, words, length)
+    return _of_stories("newsgroups", stories, words, length)
 
 
 def _newsgroups_sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:
@@ -265,11 +265,11 @@ def reuters(
 
     Read from ``reuters21578_top10_by_place.json[.gz]``, or from the original files
     ``reut2-000.sgm`` to ``reut2-021.sgm`` in a folder ``reuters21578``; both give the same.
-    ``words`` and ``length`` as for `fedcohort.data.sets.text.of_stories`.
+    ``words`` and ``length`` as for `fedcohort.data.sets.text._of_stories`.
     """
     wanted = [f"{REUTERS_FILE}.json[.gz]", "reuters21578/reut2-*.sgm[.gz]"]
     stories = first(request, "reuters", _reuters_sources, wanted)
-    return of_stories("reuters", stories, words, length)
+    return _of_stories("reuters", stories, words, length)
 
 
 def _reuters_sources(folder: Path) -> Iterator[Source[list[dict[str, Any]]]]:

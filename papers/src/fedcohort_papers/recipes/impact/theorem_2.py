@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array
-from fedcohort.theory import bound_beside_runs
+from fedcohort.theory.simulated import bound_beside_runs
 from fedcohort.training import LocalWork, Quadratic
 from fedcohort_papers.recipes.impact import PAPER
 from fedcohort_papers.reproduction import (

@@ -1,4 +1,4 @@
-"""Bounds computed for a simulated run, with the assumptions that they need."""
+"""Theorems beside simulated runs: bounds with their assumptions, and selection skew of a task."""
 
 from __future__ import annotations
 
@@ -7,80 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import checked_seed, stream
-from fedcohort._internal.types import Floats
+from fedcohort._internal.types import Array, Floats
 from fedcohort.schemes import as_scheme
-from fedcohort.selection._design import Design
 from fedcohort.selection._scheme import Scheme
 from fedcohort.server._optimizers import Sgd
 from fedcohort.server._state import Setup
 from fedcohort.simulation._availability import Always
+from fedcohort.simulation._clients import SimulatedClients
 from fedcohort.simulation._engine import Simulation, check_rounds, federation_of
-from fedcohort.theory._convergence import ConvergenceBound, Training, convergence_bound
-from fedcohort.theory._decomposition import require_near
+from fedcohort.theory._convergence import (
+    ConvergenceBound,
+    Training,
+    convergence_bound,
+    expected_gradients,
+)
 from fedcohort.theory._pilot import Known
-from fedcohort.theory._ranges import LISTED, finite
+from fedcohort.theory._skew import Skew, objective_gap, selection_skew
 from fedcohort.training import LocalWork, Quadratic, Softmax, Task
-
-# A whole training of quadratic clients, on average, without a single draw.
-
-
-def expected_gradients(
-    design: Design, minima: ArrayLike, start: ArrayLike, training: Training
-) -> Floats:
-    """(T,) E||grad L(theta^t)||^2 before each round, exact for L_i = 1/2 ||theta - theta_i*||^2.
-
-    A round is theta' = (1 - g W) theta + g sum omega_i theta_i* + noise with W = sum omega_i and
-    g = eta_g (1 - (1 - eta_l)^K), so that E theta and E||theta - theta*||^2 follow from the
-    moments of the weights. With z = theta - theta*, y_i = theta_i* - theta* and C = Cov(omega)::
-
-        E||z'||^2 = [(1 - g)^2 + g^2 1'C1] E||z||^2 - 2 g^2 <E z, 1'C y> + g^2 tr(y'C y)
-                    + eta_g^2 sum E[omega_i^2] v
-        E z' = (1 - g) E z
-
-    where v = eta_l^2 sigma^2 sum_k (1 - eta_l)^(2k), sigma^2 = ``training.noise`` being the whole
-    variance of a stochastic gradient. ``smoothness`` is 1 for such clients.
-
-    >>> from fedcohort import Federation, scheme
-    >>> md = scheme("md", m=1).law(Federation.from_sizes([1, 1]))
-    >>> one = Training(eta_l=0.5, steps=1, rounds=3)
-    >>> expected_gradients(md, [[-1.0], [1.0]], [2.0], one)  # z -> z/2 +- 1/2
-    array([4.    , 1.25  , 0.5625])
-    """
-    for name in ("steps", "rounds"):
-        if not LISTED.accepts(getattr(training, name)):
-            raise BadParameter(
-                name, "expected_gradients", str(LISTED), getattr(training, name), "Lower it."
-            )
-    require_near(training.eta_l, training.steps, "expected_gradients")
-    goals, here = finite(minima, "minima", 2), finite(start, "start", 1)
-    if goals.ndim != 2 or goals.shape != (design.n, *here.shape):
-        raise BadInput(
-            f"'minima' must be ({design.n}, d) and 'start' (d,); got {goals.shape} and "
-            f"{here.shape}."
-        )
-    p = design.mean()
-    if abs(float(p.sum()) - 1.0) > 1e-9:
-        raise BadInput("'design' must be unbiased: the expected weights must sum to 1.")
-    t, apart = training, goals - p @ goals
-    g = t.eta_g * (1.0 - (1.0 - t.eta_l) ** t.steps)
-    kept = float(((1.0 - t.eta_l) ** (2.0 * np.arange(t.steps))).sum())
-    noise = (t.eta_g * t.eta_l) ** 2 * t.noise * kept * float((design.variance() + p**2).sum())
-    shrink = (1.0 - g) ** 2 + g**2 * design.weight_sum_variance()
-    pull = g**2 * (design.covariance_times(np.ones(design.n)) @ apart)  # (d,)
-    spread = g**2 * design.aggregate_variance(apart)
-    mean = here - p @ goals
-    second, out = float(mean @ mean), np.empty(t.rounds)
-    with np.errstate(over="ignore", invalid="ignore"):  # a step that is too large
-        for round in range(t.rounds):
-            out[round] = second
-            second = shrink * second - 2.0 * float(mean @ pull) + spread + noise
-            mean = (1.0 - g) * mean
-    return out
-
 
 # What the bounds assume of a training, found for tasks for which it can be: no guesses.
 
@@ -224,7 +170,7 @@ def bound_beside_runs(
     Parameters
     ----------
     task
-        `Quadratic` or `Softmax`, whose constants `fedcohort.theory._bounds` knows; any task
+        `Quadratic` or `Softmax`, whose constants `assumptions` knows; any task
         with gradients if ``training`` is given.
     scheme
         One whose law is the same in all rounds, and unbiased. Where ties are shuffled once
@@ -296,3 +242,64 @@ def full_gradient(task: Task, theta: Floats) -> Floats:
     sums, counts = task.gradient_sums(theta, clients, rngs)
     means = sums.astype(np.float64) / counts[:, None]
     return np.asarray(task.importance[clients] @ means)
+
+
+ALONE = LocalWork(steps=200, batch=None, lr=0.1)
+"""How a client trains alone to find its own optimum."""
+
+
+@dataclass(frozen=True)
+class SkewOnTask:
+    """What `fedcohort.theory._skew.skew_bound` needs to know of a task and a scheme."""
+
+    gap: float  # Gamma
+    skew: Skew
+    local_optima: Floats  # (n,) the lowest loss found for each client
+
+
+def skew_on(
+    task: Task,
+    scheme: Scheme[Any],
+    models: Array,
+    *,
+    alone: LocalWork = ALONE,
+    draws: int = 1_000,
+    seed: int = 0,
+) -> SkewOnTask:
+    """Gamma and rho of a scheme on a task.
+
+    Parameters
+    ----------
+    task, scheme
+        Where, and who selects.
+    models
+        (T, d) models to look at, such as those of a run; the best of them stands for w*.
+    alone
+        The local optimum of a client is the lowest loss of these models and of what the client
+        reaches from w* by this work: an upper bound, exact for a client that converges.
+    draws, seed
+        As for `selection_skew`.
+
+    >>> from fedcohort import scheme
+    >>> from fedcohort.training import Quadratic
+    >>> task = Quadratic([[0.0], [2.0]])
+    >>> found = skew_on(task, scheme("pow-d", m=1, d=2), np.array([[0.0], [1.0]]))
+    >>> round(found.gap, 6), found.skew.table.round(3).tolist()
+    (0.5, [[2.0, 1.0], [1.0, 1.0]])
+    """
+    thetas = np.asarray(models, dtype=np.float64)
+    if thetas.ndim != 2 or len(thetas) == 0:
+        raise BadInput(f"The skew needs models (T, d); got an array of shape {thetas.shape}.")
+    federation, everyone = federation_of(task), np.arange(len(task.sizes))
+    losses = task.client_losses(thetas)  # (T, n)
+    order = np.argsort(-(losses @ task.importance), kind="stable")  # the best comes last
+    losses, best = losses[order], thetas[order[-1]]
+    rngs = [stream(seed, "alone", client=int(i)) for i in everyone]
+    reached = best + task.updates(best, everyone, alone, rngs)
+    own = np.array([task.losses(theta, np.array([i]))[0] for i, theta in enumerate(reached)])
+    local = np.fmin(losses.min(axis=0), own)  # a client that diverged keeps what it had
+    clients = SimulatedClients(task, alone, seed, 0, best)
+    skew = selection_skew(
+        scheme, federation, losses, local, answer=clients.answer, draws=draws, seed=seed
+    )
+    return SkewOnTask(objective_gap(federation.importance, losses[-1], local), skew, local)
