@@ -145,7 +145,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("cli/packages.py", "import fedcohort_papers"),
         ("cli/packages.py", "from fedcohort_papers.command import reproduce"),
         ("__init__.py", "from fedcohort_papers import recipes"),
-        ("report/show/page.py", "def f():\n    from fedcohort_papers.recipes import Recipe"),
+        ("report/_page.py", "def f():\n    from fedcohort_papers.recipes import Recipe"),
         ("selection/_federation.py", "import scipy"),
         ("selection/_federation.py", "from fedcohort.designs import Rows"),
         ("_internal/errors.py", "from fedcohort.selection import Cohort"),

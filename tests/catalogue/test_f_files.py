@@ -32,9 +32,8 @@ from fedcohort._internal.errors import (
     UnknownName,
 )
 from fedcohort._internal.files import file_name
-from fedcohort.report.show.encode import to_json
-from fedcohort.report.show.markup import plain_table
-from fedcohort.report.show.sheets import harmless
+from fedcohort.report._html import plain_table, to_json
+from fedcohort.report._tables import harmless
 from fedcohort.simulation import Quadratic, simulate
 from helpers.catalogue import case, federation, refuses, selector
 

@@ -17,7 +17,7 @@ from fedcohort import Federation, report, simulate
 from fedcohort._internal.errors import BadInput, UnknownName, own_line
 from fedcohort.cli import app, bench
 from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
-from fedcohort.report import facts
+from fedcohort.report import _ranking
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import AsDrawn
 from fedcohort.simulation import Comparison, DropOuts, LocalWork, Quadratic, Random
@@ -131,7 +131,7 @@ def test_void_rounds_are_in_the_table_and_in_the_report(tmp_path) -> None:
     comparison = voided()
     out = Console(file=io.StringIO(), width=300)
     report.print_summary(comparison, console=out)
-    rows = facts.summary(comparison)
+    rows = _ranking.summary(comparison)
     assert "Void rounds" in out.file.getvalue()
     assert rows["void"].tolist() == [
         float(comparison.of(label)[0].void.sum()) for label in rows["scheme"]

@@ -17,7 +17,7 @@ import fedcohort
 from fedcohort._internal import html as notebook
 from fedcohort.advice import advise
 from fedcohort.designs import Everyone
-from fedcohort.report.draw.drawing import Drawing
+from fedcohort.report._figure import Drawing
 from fedcohort.training import Quadratic
 
 NASTY = "<script>alert('x')</script>&\""

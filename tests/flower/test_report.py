@@ -15,8 +15,9 @@ import pytest
 
 import fedcohort
 from fedcohort import Comparison, Trace, simulate
-from fedcohort.report import combined, facts
-from fedcohort.report.show import page, prose
+from fedcohort.report import _curves, _ranking, combined
+from fedcohort.report import _page as page
+from fedcohort.report import _result as prose
 from fedcohort.server import Redraw
 from fedcohort.server._history import is_running
 from fedcohort.simulation import DropOuts, LocalWork, Random, Softmax
@@ -96,7 +97,7 @@ def test_both_stand_on_one_page(task: Softmax, tmp_path: Path) -> None:
     both = combined([Comparison.load(tmp_path / name) for name in ("flower", "simulated")])
     assert prose.apart(both) == ""
     assert both.labels == ("md (flower)", "md (simulated)")
-    table = facts.summary(both).set_index("scheme")
+    table = _ranking.summary(both).set_index("scheme")
     assert table["gini"].nunique() == 1
     assert table["pairs"].max() == 1
     assert "stand beside simulated ones" in page.page(both)
@@ -116,7 +117,7 @@ def test_drop_outs_void_rounds_and_liars_are_in_the_report(tmp_path: Path) -> No
         return reply
 
     play(Hostile(infinite), "full", rounds=2, folder=tmp_path / "b")
-    table = facts.answers(Comparison.load(tmp_path / "b"))
+    table = _curves.answers(Comparison.load(tmp_path / "b"))
     assert table["rejected"].tolist() == [1, 1]
     text = re.sub(
         r"<script.*?</script>", "", page.page(Comparison.load(tmp_path / "a")), flags=re.S

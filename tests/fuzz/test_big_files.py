@@ -288,7 +288,7 @@ def test_a_long_name_of_a_client_is_kept_once_in_a_picture():
     code = """
 import numpy as np
 from types import SimpleNamespace
-from fedcohort.report.draw.clients import federation
+from fedcohort.report._clients import federation
 n = 20_000
 trace = SimpleNamespace(
     ids=("x" * 100_000, *map(str, range(1, n))), sizes=np.ones(n), clients=n,

@@ -17,7 +17,7 @@ from fedcohort import Comparison, compare
 from fedcohort._internal import files as journal
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadCheckpoint, BadInput
-from fedcohort.report.show import page
+from fedcohort.report import _page as page
 from fedcohort.server import Trace
 from fedcohort.server._history import FILE
 from fedcohort.simulation import Quadratic

@@ -15,12 +15,13 @@ from fedcohort import Comparison, compare, report
 from fedcohort._internal.errors import BadCheckpoint, BadInput
 from fedcohort._internal.files import exclusive
 from fedcohort.cli import app
-from fedcohort.report import combined, facts
-from fedcohort.report.draw import answers as figures_answers
-from fedcohort.report.draw import curves as figures
-from fedcohort.report.facts import measures
-from fedcohort.report.facts.combine import parts
-from fedcohort.report.show import page, prose
+from fedcohort.report import _curves, _ranking, _spent, combined
+from fedcohort.report import _curves as figures
+from fedcohort.report import _measures as measures
+from fedcohort.report import _page as page
+from fedcohort.report import _responses as figures_answers
+from fedcohort.report import _result as prose
+from fedcohort.report._runs import parts
 from fedcohort.schemes.classical import Uniform
 from fedcohort.selection._scheme import Disclosure
 from fedcohort.server._history import LOCK, History
@@ -116,7 +117,7 @@ def test_metrics_of_any_name_are_drawn_and_those_we_understand_decide(tmp_path: 
     first, second = measures.measured(comparison)
     assert (first.name, first.higher, second.name) == ("val_perplexity", False, "wobble")
     assert "reaches a val_perplexity of 3.5" in prose.headline(
-        comparison, facts.summary(comparison)
+        comparison, _ranking.summary(comparison)
     )
     drawn = figures.progress(comparison)
     assert dict(drawn.switches[0].options) == {
@@ -126,7 +127,7 @@ def test_metrics_of_any_name_are_drawn_and_those_we_understand_decide(tmp_path: 
     alone = replace(comparison.traces[0], metrics={"wobble": np.arange(12.0)})
     only = Comparison((alone,), comparison.settings)
     assert measures.measured(only) == (measures.TRAIN_LOSS, second)
-    assert "no metric tells" in prose.headline(only, facts.summary(only))
+    assert "no metric tells" in prose.headline(only, _ranking.summary(only))
     assert [key for key, _ in figures.progress(only).switches[0].options] == ["wobble"]
 
 
@@ -156,7 +157,7 @@ def test_clients_that_answer_leave_no_section_about_drop_outs(make) -> None:
 
 def test_rejected_reports_are_counted_by_reason(tmp_path: Path) -> None:
     comparison = Comparison.load(leave(tmp_path / "flower"))
-    table = facts.answers(comparison)
+    table = _curves.answers(comparison)
     assert table["late"].sum() == 16
     assert table["not finite"].sum() == 4
     assert (table["rejected"] == table["late"] + table["not finite"]).all()
@@ -169,7 +170,7 @@ def test_disclosures_are_those_of_the_run_and_not_of_the_registry(make) -> None:
     told = (Disclosure("battery", "when asked", "how full it is", 0.5),)
     settings = {**make().traces[0].settings, "scheme": "mine", "label": "mine"}
     trace = replace(make().traces[0], settings=settings, disclosures=told)
-    table = facts.disclosures(Comparison((trace,), {}))
+    table = _spent.disclosures(Comparison((trace,), {}))
     assert table.to_numpy().tolist() == [["mine", *told[0]]]
     assert "how full it is" in page.page(Comparison((trace,), {}))
 
@@ -184,7 +185,7 @@ class Foreign(Uniform):
 def test_a_scheme_of_ones_own_is_among_what_the_server_learns() -> None:
     task = Quadratic(np.eye(4), sizes=[1, 2, 3, 4])
     found = compare(task, [Foreign(m=2), "pow-d:m=2,d=3"], rounds=2, seeds=1, jobs=1)
-    told = facts.disclosures(found).groupby("scheme")["what"].apply(list)
+    told = _spent.disclosures(found).groupby("scheme")["what"].apply(list)
     assert told["foreign"] == ["size", "participation", "update"]
     assert told["pow-d"] == ["size", "loss", "participation", "update"]
 
@@ -197,7 +198,7 @@ def test_folders_that_differ_in_their_seed_are_runs_of_one_scheme(tmp_path: Path
     assert len(both.of("uniform")) == 3
     assert len(parts(both)) == 1
     # The table is of the seeds that both have.
-    assert facts.summary(both).set_index("scheme")["seeds"].to_dict() == {"uniform": 1, "md": 1}
+    assert _ranking.summary(both).set_index("scheme")["seeds"].to_dict() == {"uniform": 1, "md": 1}
 
 
 def test_folders_that_differ_in_more_are_told_apart(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison
-from fedcohort.report import facts
-from fedcohort.report.draw import classes as figures_classes
-from fedcohort.report.show import page
+from fedcohort.report import _page as page
+from fedcohort.report import _ranking
+from fedcohort.report import _responses as figures_classes
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def comparison(make) -> Comparison:  # type: ignore[no-untyped-def]
 
 
 def test_means_and_the_reach_of_the_seeds(comparison: Comparison) -> None:
-    table = facts.f1_by_class(comparison)
+    table = _ranking.f1_by_class(comparison)
     md = table[table["scheme"] == "md"]
     np.testing.assert_allclose(md["f1"], [0.4, 0.0, 1.0])
     np.testing.assert_allclose(md["sd"], [np.std([0.2, 0.6], ddof=1), 0, 0])

@@ -3,7 +3,7 @@ import pytest
 
 from fedcohort import Comparison
 from fedcohort.maths._statistics import gini
-from fedcohort.report.facts import clients
+from fedcohort.report import _clients as clients
 
 
 def test_participation_counts_rounds(make):

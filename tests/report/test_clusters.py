@@ -3,8 +3,7 @@ import pytest
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
-from fedcohort.report.draw.clusters import cluster_figures
-from fedcohort.report.facts.clusters import clusters
+from fedcohort.report._clusters import cluster_figures, clusters
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 from fedcohort import Comparison
 from fedcohort._internal.errors import BadCheckpoint, BadInput, BadParameter
 from fedcohort.cli import app
-from fedcohort.report import combined, facts, pairwise
-from fedcohort.report.facts.combine import RUNS, parts
-from fedcohort.report.show import page, prose
+from fedcohort.report import _page as page
+from fedcohort.report import _ranking, combined, pairwise
+from fedcohort.report import _result as prose
+from fedcohort.report._runs import RUNS, parts
 
 
 def save(comparison, folder: Path) -> Path:
@@ -119,7 +120,7 @@ def test_runs_of_different_problems_are_ranked_apart(make):
         ("run 1 and run 3", ("md (run 1)", "uniform (run 1)", "full (run 3)")),
         ("run 2", ("md (run 2)", "full (run 2)")),
     ]
-    table = facts.summary(both)
+    table = _ranking.summary(both)
     assert table["problem"].tolist() == ["run 1 and run 3"] * 3 + ["run 2"] * 2
     assert table["scheme"][table["difference"].isna()].tolist() == ["md (run 1)", "md (run 2)"]
     for row in pairwise(both).itertuples():
@@ -145,7 +146,7 @@ def test_equal_conditions_are_ranked_together(make):
     both = combined([one, two])
     assert len(parts(both)) == 1
     assert prose.apart(both) == ""
-    assert facts.summary(both)["p"].notna().sum() == 1
+    assert _ranking.summary(both)["p"].notna().sum() == 1
 
 
 def test_other_data_of_the_same_name_are_another_problem(make):

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from fedcohort import Comparison, report
-from fedcohort.report import facts
-from fedcohort.report.draw import divisions as figures_divisions
-from fedcohort.report.facts import clients, weights
-from fedcohort.report.facts.combine import across, parts
-from fedcohort.report.facts.pairs import pairs
-from fedcohort.report.show import page, prose, sheets
+from fedcohort.report import _clients as clients
+from fedcohort.report import _page as page
+from fedcohort.report import _partitions as figures_divisions
+from fedcohort.report import _ranking
+from fedcohort.report import _result as prose
+from fedcohort.report import _tables as sheets
+from fedcohort.report import _weights as weights
+from fedcohort.report._ranking import pairs
+from fedcohort.report._runs import across, parts
 
 
 def on(comparison: Comparison, levels: dict[str, float], partitions: int, easier: float = 0.05):
@@ -36,7 +39,7 @@ def seven(make):
 
 
 def test_the_table_says_what_differs_between_divisions_and_between_seeds(seven):
-    table = facts.summary(seven)
+    table = _ranking.summary(seven)
     assert table["scheme"].tolist() == ["uniform", "md"]
     assert table["runs"].tolist() == [14, 14]
     assert table["seeds"].tolist() == [2, 2]
@@ -49,7 +52,7 @@ def test_the_table_says_what_differs_between_divisions_and_between_seeds(seven):
 
 
 def test_what_is_said_names_what_it_is_about(seven, make):
-    table = facts.summary(seven)
+    table = _ranking.summary(seven)
     assert "over 2 seeds on each of 7 divisions" in prose.headline(seven, table)
     said = prose.chance(seven, table)
     assert "is more than chance on divisions like these 7 (exact test over 7 divisions" in said
@@ -57,12 +60,12 @@ def test_what_is_said_names_what_it_is_about(seven, make):
     assert table["p_attainable"][0] == 6 / 2**7
     assert "On these 7 divisions alone it is more than chance (run by run, p < 0.001)." in said
     five = on(make(seeds=4), {"md": 0.3, "uniform": 0.32}, 5)
-    said = prose.chance(five, facts.summary(five))
+    said = prose.chance(five, _ranking.summary(five))
     assert "more than chance on divisions like these 5? 5 divisions are too few" in said
     assert "it cannot go below p = 0.062; 6 divisions could" in said
     assert "On these 5 divisions alone it is more than chance" in said
     one = make(seeds=8)
-    assert "on this one division of the data" in prose.chance(one, facts.summary(one))
+    assert "on this one division of the data" in prose.chance(one, _ranking.summary(one))
 
 
 def test_two_divisions_that_disagree_decide_nothing(make):
@@ -75,7 +78,7 @@ def test_two_divisions_that_disagree_decide_nothing(make):
             told = {**trace.settings, "partition": number}
             curve = np.full(trace.rounds, level)
             traces.append(replace(trace, settings=told, accuracy=curve))
-    table = facts.summary(Comparison(tuple(traces), both.settings))
+    table = _ranking.summary(Comparison(tuple(traces), both.settings))
     assert table["p"][0] == 1
     assert table["scheme"][0] == "uniform"
 
@@ -83,7 +86,7 @@ def test_two_divisions_that_disagree_decide_nothing(make):
 def test_runs_without_a_partner_do_not_count_and_are_named(seven):
     rest = tuple(t for t in seven.traces if (t.label, t.partition, t.seed) != ("uniform", 6, 1))
     some = replace(seven, traces=rest)
-    table = facts.summary(some)
+    table = _ranking.summary(some)
     assert table["runs"].tolist() == [13, 13]
     assert table["pairs"][0] == 13
     assert "over 13 runs on 7 divisions," in prose.headline(some, table)
@@ -140,7 +143,7 @@ def test_folders_that_differ_in_the_division_alone_are_one_comparison(make):
     assert whole.labels == ("md", "uniform")
     assert len(whole.traces) == 18
     assert prose.apart(whole) == ""
-    assert facts.summary(whole)["partitions"].tolist() == [3, 3]
+    assert _ranking.summary(whole)["partitions"].tolist() == [3, 3]
 
 
 def test_folders_that_differ_otherwise_are_not_pooled(make):
@@ -185,7 +188,7 @@ def test_schemes_that_all_folders_have_are_tested_on_all_divisions(make, capsys)
     assert both.labels == ("md", "uniform")
     assert both.partitions == (1, 3, 7)
     alike = report.combined([apart(make, number) for number in (1, 3, 7)])
-    assert facts.summary(both).equals(facts.summary(alike))
+    assert _ranking.summary(both).equals(_ranking.summary(alike))
     said = "Of md and uniform, which all have, on all 3 divisions: md reaches the best"
     assert said in page.page(whole)
     report.print_summary(whole)
@@ -200,7 +203,7 @@ def test_runs_that_are_in_two_folders_count_once(make, capsys):
     assert whole.partitions == (0, 1, 2)
     assert whole.labels == ("md", "uniform")
     assert len(whole.traces) == 2 * 3 * 3
-    assert facts.summary(whole)["runs"].tolist() == [9, 9]
+    assert _ranking.summary(whole)["runs"].tolist() == [9, 9]
     said = "6 runs are in more than one of the folders, with the same numbers, and count once."
     assert prose.once(whole) == said
     assert said in page.page(whole)
@@ -254,7 +257,7 @@ def test_every_division_counts_the_same_in_levels_as_in_gaps(make):
         for trace in make(seeds=seeds).traces
     )
     uneven = Comparison(traces, make().settings)
-    table = facts.summary(uneven)
+    table = _ranking.summary(uneven)
     assert table["scheme"].tolist() == ["uniform", "md"]
     assert table["final"].tolist() == pytest.approx([0.65, 0.55])
     assert table["best"].tolist() == pytest.approx([0.65, 0.55])
@@ -269,7 +272,7 @@ def test_the_page_tests_the_same_runs_as_the_table(make):
     )
     rest = tuple(t for t in full.traces if (t.label, t.partition, t.seed) != ("md", 2, 1))
     some = replace(full, traces=rest)
-    table = facts.summary(some).set_index("scheme")
+    table = _ranking.summary(some).set_index("scheme")
     shown = pairs(some)[some.labels.index("md")][some.labels.index("uniform")]
     assert shown is not None
     assert shown["gap"][1] == table["difference"]["uniform"]

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.report.facts.downsample import bucket_edges, envelope, keep_extremes, means
+from fedcohort.report._measures import bucket_edges, envelope, keep_extremes, means
 
 CURVE = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(np.array)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcohort.report.show.encode import to_json, typed
+from fedcohort.report._html import to_json, typed
 
 
 @given(st.text())

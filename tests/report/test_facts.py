@@ -5,11 +5,12 @@ import pytest
 
 from fedcohort import Comparison, report
 from fedcohort._internal.errors import BadParameter, UnknownName
-from fedcohort.report import facts, pairwise
-from fedcohort.report.draw import clients as figures_clients
-from fedcohort.report.draw.weights import weight_ratio
-from fedcohort.report.facts.measures import ACCURACY
-from fedcohort.report.show import page, prose
+from fedcohort.report import _clients as figures_clients
+from fedcohort.report import _curves, _ranking, _settings, _spent, pairwise
+from fedcohort.report import _page as page
+from fedcohort.report import _result as prose
+from fedcohort.report._measures import ACCURACY
+from fedcohort.report._weights import weight_ratio
 
 
 def level(comparison, by_label):
@@ -22,7 +23,7 @@ def level(comparison, by_label):
 
 
 def test_the_best_comes_first_with_its_gap_to_the_others(make):
-    table = facts.summary(level(make(seeds=6), {"md": 0.5, "uniform": 0.6}))
+    table = _ranking.summary(level(make(seeds=6), {"md": 0.5, "uniform": 0.6}))
     assert table["scheme"].tolist() == ["uniform", "md"]
     assert table["final"].tolist() == pytest.approx([0.6025, 0.5025])
     assert table["difference"][0] == pytest.approx(0.1)
@@ -33,7 +34,7 @@ def test_the_best_comes_first_with_its_gap_to_the_others(make):
 
 def test_where_loss_decides_the_lowest_comes_first(make):
     nothing = np.full(20, np.nan)
-    table = facts.summary(make(("md", "uniform", "c"), accuracy=nothing, test_loss=nothing))
+    table = _ranking.summary(make(("md", "uniform", "c"), accuracy=nothing, test_loss=nothing))
     assert (np.diff(table["final"]) >= 0).all()
     assert table["rounds_to_target"].isna().all()
 
@@ -46,26 +47,26 @@ def test_to_target_is_a_median_in_which_never_counts_as_infinite(make):
         replace(trace, accuracy=np.where(np.arange(1, 21) >= r, 0.5 + rise / 10, 0.1))
         for trace, r in zip(comparison.traces, reach, strict=True)
     )
-    row = facts.summary(Comparison(traces, {}), 0.5).iloc[0]
+    row = _ranking.summary(Comparison(traces, {}), 0.5).iloc[0]
     assert (row.reached, row.rounds_to_target) == (3, 6)
     assert row.bytes_to_target == 6 * 150
     assert row.seconds_to_target == pytest.approx(6 * 0.02)
-    fewer = facts.summary(Comparison(traces[2:], {}), 0.5).iloc[0]
+    fewer = _ranking.summary(Comparison(traces[2:], {}), 0.5).iloc[0]
     assert fewer.reached == 1
     assert np.isnan(fewer.rounds_to_target)
 
 
 def test_the_target_is_as_given_as_told_or_a_fair_choice(make):
     comparison = level(make(), {"md": 0.52, "uniform": 0.71})
-    assert facts.target_of(comparison, 0.3) == 0.3
+    assert _ranking.target_of(comparison, 0.3) == 0.3
     told = Comparison(comparison.traces, {"target": 0.66})
-    assert facts.target_of(told) == 0.66
-    assert facts.target_of(comparison) == pytest.approx(0.6)  # median 0.617, down to 5 %
+    assert _ranking.target_of(told) == 0.66
+    assert _ranking.target_of(comparison) == pytest.approx(0.6)  # median 0.617, down to 5 %
     nothing = np.full(20, np.nan)
-    assert facts.target_of(make(accuracy=nothing)) is None
+    assert _ranking.target_of(make(accuracy=nothing)) is None
     for bad in (0, -1, 85, float("nan")):
         with pytest.raises(BadParameter, match="target"):
-            facts.target_of(comparison, bad)
+            _ranking.target_of(comparison, bad)
 
 
 def test_all_pairs_are_tested_on_request_only(make):
@@ -82,7 +83,7 @@ def test_all_pairs_are_tested_on_request_only(make):
 def test_only_shared_seeds_are_paired(make):
     comparison = make(("a", "b"), seeds=4)
     traces = tuple(t for t in comparison.traces if not (t.label == "b" and t.seed in {0, 1}))
-    assert facts.summary(Comparison(traces, {}))["pairs"].max() == 2
+    assert _ranking.summary(Comparison(traces, {}))["pairs"].max() == 2
 
 
 def lucky(make):
@@ -98,7 +99,7 @@ def lucky(make):
 
 def test_schemes_are_ranked_by_the_seeds_that_all_have(make, capsys):
     comparison = lucky(make)
-    table = facts.summary(comparison)
+    table = _ranking.summary(comparison)
     assert table["scheme"].tolist() == ["md", "uniform"]
     assert table["runs"].tolist() == [2, 2]
     gap = table["final"][1] - table["final"][0]
@@ -117,7 +118,7 @@ def test_schemes_are_ranked_by_the_seeds_that_all_have(make, capsys):
 
 def test_mean_curves_are_of_the_seeds_that_all_have(make):
     """With all runs, uniform would end above md, against the table."""
-    table = facts.curves(lucky(make), ACCURACY).groupby("scheme")["mean"].last()
+    table = _curves.curves(lucky(make), ACCURACY).groupby("scheme")["mean"].last()
     assert table["md"] - table["uniform"] == pytest.approx(0.01)
 
 
@@ -132,7 +133,7 @@ def test_curves_are_smoothed_before_they_are_averaged(make):
     comparison = make(("md",), seeds=2, rounds=4)
     ups = (np.array([0.1, 0.9, 0.1, 0.1]), np.array([0.1, 0.1, 0.9, 0.1]))
     traces = tuple(replace(t, accuracy=a) for t, a in zip(comparison.traces, ups, strict=True))
-    table = facts.curves(Comparison(traces, {}), ACCURACY, "best")
+    table = _curves.curves(Comparison(traces, {}), ACCURACY, "best")
     assert table["mean"].tolist() == pytest.approx([0.1, 0.5, 0.9, 0.9])
     assert table["bytes"].tolist() == [150, 300, 450, 600]
 
@@ -141,18 +142,18 @@ def test_the_ledger_is_a_mean_over_seeds(make):
     comparison = make(("md",), seeds=2)
     asked = {"purpose": "loss", "messages": 10, "bytes_down": 4, "bytes_up": 6, "discloses": "x"}
     first = replace(comparison.traces[0], ledger=(*comparison.traces[0].ledger, asked))
-    table = facts.ledger(Comparison((first, comparison.traces[1]), {}))
+    table = _spent.ledger(Comparison((first, comparison.traces[1]), {}))
     assert table["purpose"].tolist() == ["training", "loss"]
     assert table["messages"].tolist() == [120, 5]
     assert table["epsilon"].isna().all()
 
 
 def test_what_the_server_learns_is_what_the_scheme_declares(make):
-    table = facts.disclosures(make(("a",)))
+    table = _spent.disclosures(make(("a",)))
     assert {"size", "participation", "update"} <= set(table["what"])
     stranger = {**make().traces[0].settings, "scheme": "of somebody else"}
     trace = replace(make().traces[0], settings=stranger)
-    assert facts.disclosures(Comparison((trace,), {})).empty
+    assert _spent.disclosures(Comparison((trace,), {})).empty
 
 
 def centralised(comparison, label):
@@ -171,7 +172,7 @@ def centralised(comparison, label):
 
 def test_centralised_training_is_a_yardstick_and_no_winner(make, tmp_path):
     comparison = centralised(make(("centralised", "md", "uniform")), "centralised")
-    table = facts.summary(comparison)
+    table = _ranking.summary(comparison)
     assert table["scheme"].tolist()[-1] == "centralised"
     assert table["chooses"].tolist() == [True, True, False]
     assert table["difference"].iloc[-1] > 0
@@ -189,7 +190,7 @@ def test_centralised_training_is_a_yardstick_and_no_winner(make, tmp_path):
 
 
 def test_settings_say_once_what_is_common(make):
-    table = facts.settings(make(("a", "b"), settings={"command": "fedcohort compare a b"}))
+    table = _settings.settings(make(("a", "b"), settings={"command": "fedcohort compare a b"}))
     common = table[table["of"] == "every run"]
     assert "availability" in common["setting"].tolist()
     assert table[table["setting"] == "command"]["value"].tolist() == ["fedcohort compare a b"]
@@ -197,7 +198,7 @@ def test_settings_say_once_what_is_common(make):
 
 
 def test_one_run_of_one_scheme_is_enough(make):
-    row = facts.summary(make(("md",), seeds=1, rounds=1)).iloc[0]
+    row = _ranking.summary(make(("md",), seeds=1, rounds=1)).iloc[0]
     assert np.isnan(row.final_sd)
     assert np.isnan(row.difference)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fedcohort import report
-from fedcohort.report.show.latex import escaped
+from fedcohort.report._tables import escaped
 
 
 def test_the_table_has_what_the_terminal_shows_and_nothing_runs(make) -> None:

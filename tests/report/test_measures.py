@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort._internal.errors import UnknownName
-from fedcohort.report.facts.measures import (
+from fedcohort.report._measures import (
     ACCURACY,
     TRAIN_LOSS,
     best,

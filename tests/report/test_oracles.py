@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from fedcohort import Comparison, report, schemes, simulate
-from fedcohort.report import facts
-from fedcohort.report.panels import Shown
-from fedcohort.report.show import page, prose
+from fedcohort.report import _page as page
+from fedcohort.report import _ranking
+from fedcohort.report import _result as prose
+from fedcohort.report._panel import Shown
 from fedcohort.selection import Scheme
 from fedcohort.training import LocalWork, Softmax
 
@@ -52,7 +53,7 @@ def test_a_run_of_an_oracle_says_so() -> None:
 def test_the_oracle_is_not_ranked(three: Comparison) -> None:
     assert three.oracles == ("target",)
     assert three.reference == "md"
-    table = facts.summary(three)
+    table = _ranking.summary(three)
     assert table["scheme"].tolist() == ["uniform", "md", "target"]
     assert table["oracle"].tolist() == [False, False, True]
     assert table["ranked"].tolist() == [True, True, False]
@@ -66,7 +67,7 @@ def test_the_oracle_is_not_ranked(three: Comparison) -> None:
 def test_alone_an_oracle_is_shown_all_the_same(three: Comparison) -> None:
     alone = replace(three, traces=three.of("target"))
     assert alone.reference == "target"
-    said = prose.headline(alone, facts.summary(alone))
+    said = prose.headline(alone, _ranking.summary(alone))
     assert said.startswith("target reaches a test accuracy of 95.3 %")
     assert "target (oracle) reaches" in page.page(alone)
 

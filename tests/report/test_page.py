@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from fedcohort import report
-from fedcohort.report.draw.curves import progress
-from fedcohort.report.draw.drawing import is_shown
-from fedcohort.report.show import page
+from fedcohort.report import _page as page
+from fedcohort.report._curves import progress
+from fedcohort.report._figure import is_shown
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -128,10 +128,10 @@ def test_under_every_setting_every_scheme_has_one_curve(make):
 
 
 def test_figures_are_valid_for_plotly(make):
-    from fedcohort.report.draw import clients as figures_clients
-    from fedcohort.report.draw.cost import cost
-    from fedcohort.report.draw.curves import progress
-    from fedcohort.report.draw.weights import labels, weight_ratio, weight_theory
+    from fedcohort.report import _clients as figures_clients
+    from fedcohort.report._cost import cost
+    from fedcohort.report._curves import progress
+    from fedcohort.report._weights import labels, weight_ratio, weight_theory
 
     comparison = make(HOSTILE)
     drawings = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from matplotlib.figure import Figure
 
 from fedcohort import Comparison, compare, report
 from fedcohort._internal.errors import BadInput, FedcohortWarning, UnknownName
-from fedcohort.report import panels
-from fedcohort.report.draw.clients import heat
-from fedcohort.report.draw.drawing import Drawing, meta
-from fedcohort.report.draw.paint import paint
-from fedcohort.report.panels import PANELS, drawings
-from fedcohort.report.show import page
+from fedcohort.report import _page as page
+from fedcohort.report import _panel
+from fedcohort.report._clients import heat
+from fedcohort.report._figure import Drawing, meta
+from fedcohort.report._panel import PANELS, drawings
+from fedcohort.report._print_figures import paint
 from fedcohort.training import Quadratic
 
 OWN = '''
@@ -28,7 +29,7 @@ from html import escape
 from typing import ClassVar
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.report.panels import Panel
+from fedcohort.report._panel import Panel
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ def anew() -> Iterator[None]:
 
 def added(content: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "census.py").write_text(OWN.replace("CONTENT", content))
-    monkeypatch.setattr(panels, "__path__", [*panels.__path__, str(folder)])
-    monkeypatch.delitem(__import__("sys").modules, "fedcohort.report.panels.census", raising=False)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "census", raising=False)
+    monkeypatch.setitem(vars(PANELS), "modules", (*PANELS.modules, "census"))
     PANELS.refresh()
 
 
@@ -130,8 +132,8 @@ def test_every_figure_of_the_page_is_a_picture_and_every_table_a_file(
     comparison = make(
         ("md", "clustered-similarity"), seeds=2, clients=20, pictures={"labels": labels}
     )
-    shown = panels.Shown.of(comparison)
-    contents = panels.of_each(lambda panel: panel.content(shown))
+    shown = _panel.Shown.of(comparison)
+    contents = _panel.of_each(lambda panel: panel.content(shown))
     views = [view for _, content in contents for each in drawings(content) for view in each.views]
     names = [view.name for view in views]
     assert len(names) == len(set(names))
@@ -149,7 +151,7 @@ def test_a_figure_has_one_name_on_the_page_and_in_files(
     make: Callable[..., Comparison], clustered: Any
 ) -> None:
     """Pictures and tables of a figure begin with the key that it has on the page."""
-    found = panels.of_each(lambda panel: panel.content(panels.Shown.of(make(pictures=clustered))))
+    found = _panel.of_each(lambda panel: panel.content(_panel.Shown.of(make(pictures=clustered))))
     figures = [each for _, content in found for each in drawings(content)]
     keys = {each.key for each in figures}
     assert keys >= {"progress", "cost", "participation", "histogram", "lorenz", "coverage",
@@ -173,7 +175,7 @@ def test_the_figure_of_a_panel_of_ones_own_is_written_too(
 ) -> None:
     drawing = """
         import pandas as pd
-        from fedcohort.report.draw.drawing import Drawing, meta
+        from fedcohort.report._figure import Drawing, meta
         bars = {"type": "bar", "x": ["a", "b"], "y": [1, 2], "meta": meta("bar")}
         table = pd.DataFrame({"who": ["a", "b"], "many": [1, 2]})
         return (Drawing("heads", "Heads", "", (bars,), table=table),)
@@ -240,7 +242,7 @@ def test_a_figure_of_one_scheme_at_a_time_is_painted_for_all(
 def test_a_view_is_painted_as_it_is_chosen(make: Callable[..., Comparison]) -> None:
     """The picture of the running best is not that of the rolling mean."""
     comparison = make(("md", "uniform"))
-    shown = panels.Shown.of(comparison)
+    shown = _panel.Shown.of(comparison)
     pictures = PANELS.all()["curves"]().pictures(shown)
     lines = {}
     for way in ("raw", "best"):

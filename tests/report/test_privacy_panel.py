@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort import compare
 from fedcohort.privacy import price
-from fedcohort.report import facts, write
+from fedcohort.report import _spent, write
 from fedcohort.training import LocalWork, Quadratic
 
 pytest.importorskip("dp_accounting")
@@ -33,10 +33,10 @@ def page_of(made, folder):
 def test_epsilon_stands_beside_the_bytes_and_in_words(tmp_path):
     made = comparison("gaussian:noise=2,seed=0")
     wanted = price("binomial:m=2", [2] * 6, 3, 2.0, 1e-5)
-    ledger = facts.ledger(made).set_index(["scheme", "purpose"])
+    ledger = _spent.ledger(made).set_index(["scheme", "purpose"])
     first = made.labels[0]
     assert ledger.loc[(first, "training"), "epsilon"] == pytest.approx(wanted.epsilon)
-    table = facts.privacy(made).set_index("scheme")
+    table = _spent.privacy(made).set_index("scheme")
     assert table.loc[first, "epsilon"] == pytest.approx(wanted.epsilon)
     assert table.loc[first, "known_who"] == pytest.approx(wanted.seen)
     assert "not covered" in table.loc[made.labels[1], "guarantee"]
@@ -47,5 +47,5 @@ def test_epsilon_stands_beside_the_bytes_and_in_words(tmp_path):
 
 def test_runs_without_noise_say_nothing_of_it(tmp_path):
     made = comparison(None)
-    assert facts.privacy(made).empty
+    assert _spent.privacy(made).empty
     assert "What the noise promises" not in page_of(made, tmp_path)

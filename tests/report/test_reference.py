@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 
 from fedcohort import Comparison, report
 from fedcohort.cli import app
-from fedcohort.report import facts
-from fedcohort.report.facts.pairs import pairs
-from fedcohort.report.facts.significance import holm, sign_flip_p
-from fedcohort.report.show import page
+from fedcohort.report import _page as page
+from fedcohort.report import _ranking
+from fedcohort.report._ranking import holm, pairs, sign_flip_p
 
 SIX = {"md": 0.75, "pow-d": 0.84, "uniform": 0.8, "a": 0.82, "b": 0.7, "c": 0.88}
 Make = Callable[..., Comparison]
@@ -35,7 +34,7 @@ def six(make: Make, seeds: int) -> Comparison:
 
 def test_five_seeds_show_no_p_anywhere_but_the_interval(make: Make, tmp_path, capsys) -> None:
     comparison = six(make, 5)
-    table = facts.summary(comparison).set_index("scheme")
+    table = _ranking.summary(comparison).set_index("scheme")
     assert table["p_holm"].isna().all()
     assert table["p_holm_smallest"]["c"] == 5 * 2 / 2**5
     report.print_summary(comparison)
@@ -66,7 +65,7 @@ def test_eight_seeds_decide_and_all_places_show_the_same(make: Make, tmp_path, c
     levels = {label: [t.accuracy[-1] for t in comparison.of(label)] for label in SIX}
     others = [label for label in SIX if label != "md"]
     p = holm([sign_flip_p(np.subtract(levels[label], levels["md"])) for label in others])
-    table = facts.summary(comparison).set_index("scheme")
+    table = _ranking.summary(comparison).set_index("scheme")
     assert table["p_holm"][others].tolist() == pytest.approx(p.tolist())
     assert p.max() == 5 * 2 / 2**8
     report.print_summary(comparison)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort import report
-from fedcohort.report.show.sheets import harmless
+from fedcohort.report._tables import harmless
 
 DANGEROUS = ("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "  =1", "＝1")
 

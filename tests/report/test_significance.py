@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.report.facts import significance
-from fedcohort.report.facts.significance import attainable_level, holm, paired, sign_flip_p
+from fedcohort.report import _ranking as significance
+from fedcohort.report._ranking import attainable_level, holm, paired, sign_flip_p
 from fedcohort.simulation._comparison import smallest_p
 
 WHOLE = st.lists(st.integers(-20, 20), min_size=1, max_size=8)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fedcohort.report.draw.styles import DARK, LIGHT, ORACLE, style, swatch
+from fedcohort.report._figure import DARK, LIGHT, ORACLE, style, swatch
 
 # Machado et al. (2009), severity 1: what people without one kind of cone see
 SEEN = {

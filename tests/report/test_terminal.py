@@ -5,9 +5,9 @@ import pytest
 from rich.console import Console
 
 from fedcohort import report
-from fedcohort.report import facts
-from fedcohort.report.facts.measures import ACCURACY, TRAIN_LOSS
-from fedcohort.report.show import prose
+from fedcohort.report import _ranking
+from fedcohort.report import _result as prose
+from fedcohort.report._measures import ACCURACY, TRAIN_LOSS
 
 
 def printed(comparison, terminal, width=120):
@@ -35,7 +35,7 @@ def test_piped_output_is_not_cut(make, capsys):
 
 
 def told(comparison):
-    return prose.chance(comparison, facts.summary(comparison))
+    return prose.chance(comparison, _ranking.summary(comparison))
 
 
 def test_few_seeds_are_called_few(make):
@@ -71,7 +71,7 @@ def test_who_was_left_out(make):
 
     always = np.tile([0, 1, 2], 20)
     comparison = make(("a",), cohort_clients=always)
-    cards = prose.cards(comparison, facts.summary(comparison), None)
+    cards = prose.cards(comparison, _ranking.summary(comparison), None)
     assert [card.detail for card in cards if card.question == "Who left clients out?"] == [
         "never chose 9 of 12 clients"
     ]
@@ -79,7 +79,7 @@ def test_who_was_left_out(make):
 
 def test_a_target_that_nobody_reaches(make):
     comparison = make()
-    cards = prose.cards(comparison, facts.summary(comparison, 0.999), 0.999)
+    cards = prose.cards(comparison, _ranking.summary(comparison, 0.999), 0.999)
     assert any(card.answer == "none" for card in cards)
 
 
@@ -90,7 +90,7 @@ def test_numbers_are_never_folded(make):
         assert max(map(len, lines)) <= width
         rule = next(i for i, line in enumerate(lines) if line.startswith("──"))
         for line, label in zip(
-            lines[rule + 1 :], facts.summary(comparison)["scheme"], strict=False
+            lines[rule + 1 :], _ranking.summary(comparison)["scheme"], strict=False
         ):
             assert line.startswith(f"{label} ")
             assert " %" in line

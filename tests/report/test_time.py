@@ -7,9 +7,9 @@ import pytest
 
 import fedcohort
 from fedcohort import report
-from fedcohort.report import facts
-from fedcohort.report.facts.measures import measured
-from fedcohort.report.show.terminal import summary_columns
+from fedcohort.report import _curves, _spent
+from fedcohort.report._measures import measured
+from fedcohort.report._tables import summary_columns
 from fedcohort.server._trace import SUSTAINED
 from fedcohort.training import LocalWork
 
@@ -29,10 +29,10 @@ def compared() -> dict[bool, fedcohort.Comparison]:
 def test_curves_have_the_time_until_each_round(compared) -> None:
     comparison = compared[True]
     measure = measured(comparison)[0]
-    rows = facts.curves(comparison, measure).query("scheme == 'md'")
+    rows = _curves.curves(comparison, measure).query("scheme == 'md'")
     spent = np.mean([np.cumsum(trace.time) for trace in comparison.of("md")], axis=0)
     np.testing.assert_allclose(rows["time"], spent[rows["round"] - 1])
-    assert facts.curves(compared[False], measure)["time"].isna().all()
+    assert _curves.curves(compared[False], measure)["time"].isna().all()
 
 
 def test_the_summary_has_simulated_time_to_the_target(compared) -> None:
@@ -64,8 +64,8 @@ def test_the_page_has_both_clocks_and_says_which_is_which(compared, tmp_path) ->
 
 
 def test_latencies_are_a_table_by_purpose_and_client(compared) -> None:
-    table = facts.latencies(compared[True])
+    table = _spent.latencies(compared[True])
     assert set(table["purpose"]) == {"training"}
     assert (table["seconds"] > 0).all()
     assert set(table["client"]) <= set(range(10))
-    assert facts.latencies(compared[False]).empty
+    assert _spent.latencies(compared[False]).empty

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from fedcohort import scheme, simulate
-from fedcohort.report.facts import weights
-from fedcohort.report.facts.from_trace import federation_of, law_of
+from fedcohort.report import _weights as weights
+from fedcohort.report._runs import federation_of, law_of
 from fedcohort.simulation import Comparison
 from fedcohort.theory import moments
 from fedcohort.training import Quadratic

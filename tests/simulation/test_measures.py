@@ -20,6 +20,7 @@ from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortError, UnknownName
 from fedcohort.cli import app
 from fedcohort.maths._statistics import f1_by_class, macro_f1, worst_share
+from fedcohort.report import _ranking
 from fedcohort.report._tables import sheets as all_sheets
 from fedcohort.training import ClientData, Dense, LearningTask, PlainLoop, Quadratic, Softmax
 
@@ -304,7 +305,7 @@ def test_the_table_has_it(compared: Comparison) -> None:
         first = np.mean([trace.initial[0] for trace in traces])
         assert table.loc[label, "initial_loss"] == pytest.approx(first)
     assert len(compared.of("centralised")[0].client_accuracy) == 3
-    classes = report.facts.f1_by_class(compared)
+    classes = _ranking.f1_by_class(compared)
     assert len(classes) == 3 * 3
     sheets = all_sheets(compared)
     assert "f1" in sheets

@@ -32,7 +32,7 @@ MODULES = {
     "data": "data data.partition data.sets",
     "simulation": "simulation simulation.problem simulation._availability trace "
     "simulation.trials simulation.tuning",
-    "report": "report report.panels report.draw.drawing simulation.live",
+    "report": "report report._panel report._figure simulation._progress",
     "privacy": "privacy",
     "flower": "flower",
     "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters.loop",

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedcohort._internal.parameters import constraints
 from fedcohort._internal.registry import summary
-from fedcohort.report.show.format import byte_count
+from fedcohort.report._format import byte_count
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.selection import Claim, Scheme
 from measured import (

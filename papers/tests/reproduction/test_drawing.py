@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedcohort.report.draw.paper import COLUMN
+from fedcohort.report._print_figures import COLUMN
 from fedcohort_papers.recipes import recipe
 from fedcohort_papers.reproduction import Curves, Results, Scale
 from fedcohort_papers.reproduction.drawing import PRINTED, _one_legend, _say

@@ -647,7 +647,7 @@ KINDS = (
     "fedcohort.data.sets:DATA_SETS",
     "fedcohort.training._model:MODELS",
     "fedcohort.training._local:SCHEDULES",
-    "fedcohort.report.panels:PANELS",
+    "fedcohort.report._panel:PANELS",
     "fedcohort.schemes:SCHEMES",
     "fedcohort.server._aggregators:AGGREGATORS",
     "fedcohort.server._dropouts:RULES",

@@ -15,8 +15,8 @@ from rich.text import Text
 from fedcohort.advice._assessment import KNOWN, SchemeFacts
 from fedcohort.advice._ranking import Advice, ConstantsRow
 from fedcohort.advice._recommendation import WhichM, about_m, in_bytes
-from fedcohort.report.show.format import counted
-from fedcohort.report.show.table import fit_table, say, wide
+from fedcohort.report._format import counted
+from fedcohort.report._text_table import fit_table, say, wide
 
 
 def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = None) -> None:

@@ -26,7 +26,7 @@ from fedcohort.cli.tables import (
     read_updates,
 )
 from fedcohort.cli.words import typed
-from fedcohort.report.show.format import counted
+from fedcohort.report._format import counted
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection._federation import Federation, canonical_ids
 from fedcohort.server._selector import Selector
@@ -131,7 +131,7 @@ def advise(
     if plot is not None:
         draw(found, plot)
     if html is not None:
-        from fedcohort.report.show.advice_page import write  # pandas takes a while
+        from fedcohort.report._advice import write  # pandas takes a while
 
         write(found, federation, html)
     for path, what in ((plot, "the scores over m"), (html, "the page")):

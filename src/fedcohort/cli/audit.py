@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedcohort.cli.columns import ColumnOption, clients_given
-from fedcohort.report.show.table import fit_table, wide
+from fedcohort.report._text_table import fit_table, wide
 from fedcohort.schemes import SCHEMES
 
 

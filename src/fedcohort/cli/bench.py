@@ -24,7 +24,7 @@ from fedcohort._internal.random import stream
 from fedcohort._internal.types import Array, Ints
 from fedcohort.cli.running import CLIENTS_LIMIT, check_options
 from fedcohort.cli.tables import read_importance
-from fedcohort.report.show.table import fit_table, wide
+from fedcohort.report._text_table import fit_table, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection._cohort import Replies
 from fedcohort.selection._federation import Federation, importance_of

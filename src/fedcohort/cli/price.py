@@ -17,8 +17,8 @@ from fedcohort.privacy import Price, noise_for
 from fedcohort.privacy import price as price_of
 from fedcohort.privacy._accounting import ADJACENCIES
 from fedcohort.privacy._price import law
-from fedcohort.report.show.format import counted
-from fedcohort.report.show.table import fit_table, say, wide
+from fedcohort.report._format import counted
+from fedcohort.report._text_table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
 
 TABLES = {".csv", ".tsv", ".txt"}

@@ -15,7 +15,7 @@ from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import OneOf
 from fedcohort.cli.places import PAGES, check_file, check_folders
 from fedcohort.cli.running import ReferenceOption, check_options
-from fedcohort.report.facts.combine import ALL_PAIRS
+from fedcohort.report._runs import ALL_PAIRS
 from fedcohort.server._trace import CROSSINGS
 from fedcohort.simulation import Comparison
 from fedcohort.simulation._storage import CROSSING

@@ -15,7 +15,7 @@ from fedcohort import report
 from fedcohort._internal.errors import BadInput, UnequalWork
 from fedcohort._internal.parameters import Constraint
 from fedcohort._internal.registry import Kind
-from fedcohort.report.show.format import counted
+from fedcohort.report._format import counted
 from fedcohort.selection._scheme import Disclosure
 from fedcohort.server._aggregators import Aggregator
 from fedcohort.server._guards import Guard

@@ -21,7 +21,7 @@ from fedcohort._internal.registry import Kind, summary
 from fedcohort.advice._assessment import SchemeFacts, secure_of, sorted_signals
 from fedcohort.advice._recommendation import secure
 from fedcohort.privacy._price import law, price
-from fedcohort.report.show.table import wide
+from fedcohort.report._text_table import wide
 from fedcohort.schemes import SCHEMES, find
 from fedcohort.selection._citation import Citation, bibliography
 from fedcohort.selection._federation import Federation

@@ -21,7 +21,7 @@ from fedcohort.cli.compare import compare
 from fedcohort.cli.experiment import dated, understood
 from fedcohort.cli.running import check_options, command_line, partition_used
 from fedcohort.cli.words import typed
-from fedcohort.report.show.table import fit_table, wide
+from fedcohort.report._text_table import fit_table, wide
 from fedcohort.simulation._problem import divisions, reading_once
 from fedcohort.simulation._trials import BY, Tuning
 from fedcohort.simulation._tuning import BUDGET, FIRST_SEED, LAST, SHARE, search

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from fedcohort.report.draw.drawing import Drawing
+    from fedcohort.report._figure import Drawing
     from fedcohort.simulation import Comparison
     from fedcohort.simulation._progress import Watch
 
@@ -37,33 +37,33 @@ __all__ = [
 def summary(
     comparison: Comparison, target: float | None = None, *, reference: str | None = None
 ) -> pd.DataFrame:
-    """One row per scheme, the best first; see `fedcohort.report.facts.summary`.
+    """One row per scheme, the best first; the ranking that the report shows.
 
     ``reference`` names the scheme that the others are tested against, here and in all functions
     below; by default that of the comparison, see `Comparison.reference`.
     """
-    from fedcohort.report import facts
+    from fedcohort.report import _ranking
 
-    return facts.summary(comparison.against(reference), target)
+    return _ranking.summary(comparison.against(reference), target)
 
 
 def pairwise(comparison: Comparison, references: Sequence[str] | str | None = None) -> pd.DataFrame:
-    """Every scheme against the reference, or against other ones; see `report.facts.pairwise`.
+    """Every scheme against the reference, or against other ones; paired by partition and seed.
 
     ``"all"`` requests every scheme against every other.
     """
-    from fedcohort.report import facts
+    from fedcohort.report import _ranking
 
-    return facts.pairwise(comparison, references)
+    return _ranking.pairwise(comparison, references)
 
 
 def to_latex(
     comparison: Comparison, target: float | None = None, *, reference: str | None = None
 ) -> str:
     """The summary as a table for LaTeX (package booktabs)."""
-    from fedcohort.report.show import latex
+    from fedcohort.report import _tables
 
-    return latex.table(comparison.against(reference), target)
+    return _tables.table(comparison.against(reference), target)
 
 
 def print_summary(
@@ -74,9 +74,9 @@ def print_summary(
     reference: str | None = None,
 ) -> None:
     """Print the summary: a table in a terminal, plain text when piped."""
-    from fedcohort.report.show import terminal
+    from fedcohort.report import _tables
 
-    terminal.print_summary(comparison.against(reference), target, console)
+    _tables.print_summary(comparison.against(reference), target, console)
 
 
 def write(
@@ -87,9 +87,9 @@ def write(
     reference: str | None = None,
 ) -> Path:
     """Write the page: one HTML file that needs no server, no network and nothing beside it."""
-    from fedcohort.report.show import page
+    from fedcohort.report import _page
 
-    return page.write(comparison.against(reference), path, target)
+    return _page.write(comparison.against(reference), path, target)
 
 
 def write_csv(
@@ -100,9 +100,9 @@ def write_csv(
     reference: str | None = None,
 ) -> list[Path]:
     """Write all tables as CSV."""
-    from fedcohort.report.show import sheets
+    from fedcohort.report import _tables
 
-    return sheets.write_csv(comparison.against(reference), folder, target)
+    return _tables.write_csv(comparison.against(reference), folder, target)
 
 
 def write_pictures(
@@ -114,15 +114,14 @@ def write_pictures(
     formats: Sequence[str] = ("png", "svg", "pdf"),
 ) -> list[Path]:
     """Draw pictures for papers, as wide as a column (in inches)."""
-    from fedcohort.report.show import pictures
+    from fedcohort.report import _print_figures
 
-    return pictures.write_pictures(comparison, folder, target, width=width, formats=formats)
+    return _print_figures.write_pictures(comparison, folder, target, width=width, formats=formats)
 
 
 def figures(comparison: Comparison, target: float | None = None) -> dict[str, Drawing]:
     """The figures of the page by their keys, in its order; a notebook shows each as it is."""
-    from fedcohort.report.panels import of_each
-    from fedcohort.report.panels.base import Shown, drawings
+    from fedcohort.report._panel import Shown, drawings, of_each
 
     shown = Shown.of(comparison, target)
     found = [
@@ -133,9 +132,9 @@ def figures(comparison: Comparison, target: float | None = None) -> dict[str, Dr
 
 def combined(comparisons: Sequence[Comparison]) -> Comparison:
     """Several comparisons as one."""
-    from fedcohort.report.facts import combine
+    from fedcohort.report import _runs
 
-    return combine.combined(comparisons)
+    return _runs.combined(comparisons)
 
 
 def watch(
@@ -155,13 +154,13 @@ def watch(
 
 def to_tensorboard(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all runs for TensorBoard."""
-    from fedcohort.report.show import trackers
+    from fedcohort.report import _trackers
 
-    return trackers.to_tensorboard(comparison, folder)
+    return _trackers.to_tensorboard(comparison, folder)
 
 
 def to_mlflow(comparison: Comparison, uri: str, experiment: str = "fedcohort") -> list[str]:
     """Log all runs to MLflow."""
-    from fedcohort.report.show import trackers
+    from fedcohort.report import _trackers
 
-    return trackers.to_mlflow(comparison, uri, experiment)
+    return _trackers.to_mlflow(comparison, uri, experiment)

@@ -17,8 +17,8 @@ import numpy as np
 
 from fedcohort._internal.types import Floats
 from fedcohort.maths._statistics import rolling
-from fedcohort.report.draw.paper import COLUMN, DASHES, LOOK
-from fedcohort.report.draw.styles import LIGHT, style
+from fedcohort.report._figure import LIGHT, style
+from fedcohort.report._print_figures import COLUMN, DASHES, LOOK
 from fedcohort_papers.reproduction.estimate import Estimate
 from fedcohort_papers.reproduction.measures import Measure, curve, falls, word
 from fedcohort_papers.reproduction.recipe import Recipe

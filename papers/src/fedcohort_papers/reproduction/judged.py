@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort._internal.files import FOR_ALL_TO_READ, replacing
-from fedcohort.report.show.latex import escaped
+from fedcohort.report._tables import escaped
 from fedcohort_papers.reproduction.drawing import Curves, write_figure
 from fedcohort_papers.reproduction.estimate import FEWEST
 from fedcohort_papers.reproduction.findings import (

@@ -1,1 +1,0 @@
-"""Tables -> figures: for the page (`Drawing`), and for papers (`pictures`)."""
