@@ -24,7 +24,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from scipy.stats import binom
 
 from fedcohort._internal.random import stream
-from fedcohort.flower import InProcessGrid, client_app, first_model, task_client, wire
+from fedcohort.flower import InProcessGrid, client_app, first_model, task_client
+from fedcohort.flower import _wire as wire
 from fedcohort.privacy import ClientPolicy
 from fedcohort.training import LocalWork, Quadratic
 from fedcohort.training._task import participants

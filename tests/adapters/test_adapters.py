@@ -16,8 +16,8 @@ import pytest
 import fedcohort
 from fedcohort import Federation, Selector
 from fedcohort._internal.errors import BadInput, FedcohortWarning, TooFewClients
+from fedcohort.adapters._loop import flat
 from fedcohort.adapters.fedlab import FedLabCarrier
-from fedcohort.adapters.loop import flat
 from fedcohort.adapters.nvflare import FlareCarrier
 from fedcohort.selection import LOSS
 from fedcohort.server import Fault, Gate, Ledger

@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Federation, Selector
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning
 from fedcohort._internal.types import Floats
-from fedcohort.adapters.loop import Loop
+from fedcohort.adapters._loop import Loop
 from fedcohort.server import Fault
 
 N, D, ROUNDS = 8, 3, 12

@@ -20,8 +20,8 @@ pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from fedcohort import flower
-from fedcohort.flower import wire
-from fedcohort.flower.local import Memory
+from fedcohort.flower import _wire as wire
+from fedcohort.flower._client_values import Memory
 from helpers import weighed
 
 FILE = Path(__file__).with_name("control.py")

@@ -13,7 +13,7 @@ from fedcohort.training._algorithms import reported, weighed_by_samples
 
 pytest.importorskip("flwr")
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.weighed import Weighing, imbalance, remembered, with_folders
 
 N, D = 6, 5

@@ -12,7 +12,7 @@ import pytest
 import fedcohort
 from fedcohort import flower
 from fedcohort._internal.errors import BadInput, TooFewClients
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from fedcohort.training import MLP, LocalWork, Quadratic, algorithm
 from helpers.weighed import Weighing, imbalance, remembered, with_folders
 

@@ -12,7 +12,7 @@ from flwr.app import Message
 
 from fedcohort import flower
 from fedcohort._internal.errors import InUse, TooFewClients
-from fedcohort.flower.checkpoint import Folder
+from fedcohort.flower._session import Folder
 from helpers.flower_play import QUICK, N, app, play, silent, task
 
 

@@ -418,7 +418,7 @@ def test_F101_too_many_rounds() -> None:
 @pytest.mark.parametrize("forged", [None, np.zeros(2), np.full(3, np.nan), np.zeros(3, int)])
 def test_F102_a_forged_memory_of_a_client(tmp_path: Path, forged: np.ndarray | None) -> None:
     pytest.importorskip("flwr")
-    from fedcohort.flower.local import KEPT, MEMORY, Memory
+    from fedcohort.flower._client_values import KEPT, MEMORY, Memory
 
     rule = fedcohort.algorithm("scaffold")
     memory = Memory.of(tmp_path, "task")

@@ -10,7 +10,7 @@ pytest.importorskip("flwr")
 pytest.importorskip("dp_accounting")
 from flwr.serverapp import SamplingMethod
 
-from fedcohort.flower.accountant import accountant
+from fedcohort.flower._monitoring import accountant
 from fedcohort.privacy import price
 
 THOUSAND = [1] * 1000

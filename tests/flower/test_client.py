@@ -28,7 +28,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.clientapp import ClientApp
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 
 N = 6
 WORK = LocalWork(steps=1, lr=0.5, batch=None)
@@ -415,7 +415,7 @@ def test_sizes_and_counts_of_a_client_have_one_budget(tmp_path) -> None:
 
 def test_a_flower_client_answers_all_that_a_signal_may_look_at() -> None:
     """Whatever the base class of `core` names, a deployed client has."""
-    from fedcohort.flower import quantities as module
+    from fedcohort.flower import _client_values as module
     from fedcohort.selection import Client
 
     wanted = {name for name in vars(Client) if not name.startswith("_")}

@@ -25,7 +25,7 @@ pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 
 ROOT = Path(__file__).parents[2]
 LEVEL = 1e-6

@@ -30,7 +30,10 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort import flower
-from fedcohort.flower import arrivals, exchange, inprocess, wire
+from fedcohort.flower import _exchange as arrivals
+from fedcohort.flower import _exchange as exchange
+from fedcohort.flower import _in_process as inprocess
+from fedcohort.flower import _wire as wire
 
 SOURCES = sorted(Path(flower.__file__).parent.glob("*.py"))
 PUBLIC = {"flwr", "flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy"}

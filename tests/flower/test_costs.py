@@ -12,7 +12,7 @@ pytest.importorskip("flwr")
 from flwr.app import Message
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.flower_play import WORK as STEP
 from helpers.flower_play import N, app, play, task
 from helpers.weighed import numbers

@@ -180,7 +180,7 @@ def test_a_folder_of_another_run_is_refused_and_a_second_server_too(tmp_path) ->
     strategy = flower.CohortStrategy("full", clients=N, folder=tmp_path / "x")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch, strategy.session.folder.locked():
-        patch.setattr("fedcohort.flower.checkpoint.PATIENCE", 0.05)
+        patch.setattr("fedcohort.flower._session.PATIENCE", 0.05)
         with pytest.raises(InUse, match="Another server runs on the folder"):
             strategy.start(flower.InProcessGrid(app(), N), flower.first_model(task(), 0))
 

@@ -26,7 +26,7 @@ from flwr.serverapp.strategy import (
 )
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.attacks import evaluating
 from helpers.flower_play import QUICK, ROUNDS, N, app, play, silent, task
 from helpers.lies import (

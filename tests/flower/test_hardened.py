@@ -16,7 +16,7 @@ pytest.importorskip("flwr")
 from flwr.app import Message, RecordDict
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers import parity
 from helpers.flower_play import QUICK, WORK, Counting, Hostile, N, app, play
 
@@ -58,7 +58,7 @@ def test_how_many_updates_are_looked_at_together_changes_nothing(
         return Message(RecordDict({wire.CHANGE: change}), reply_to=message)
 
     _, whole = play(Hostile(lie), "full", 2, hardened=True)
-    monkeypatch.setattr("fedcohort.flower.carrier.BLOCK_BYTES", together * 8 * 2)
+    monkeypatch.setattr("fedcohort.flower._transport.BLOCK_BYTES", together * 8 * 2)
     _, parts = play(Hostile(lie), "full", 2, hardened=True)
     np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-12)
     assert np.abs(whole).max() < 10

@@ -21,7 +21,7 @@ from flwr.serverapp import strategy as strategies
 from flwr.serverapp.strategy import FedAvg
 
 from fedcohort import flower
-from fedcohort.flower.familiar import ELSEWHERE, Familiar
+from fedcohort.flower._fedavg_arguments import ELSEWHERE, Familiar
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import _history as history
 from helpers.flower_play import QUICK, Counting, N, app, play, task

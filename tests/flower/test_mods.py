@@ -21,7 +21,8 @@ from flwr.clientapp.mod import LocalDpMod, arrays_size_mod, fixedclipping_mod
 from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
 
 from fedcohort import flower
-from fedcohort.flower import Work, wire
+from fedcohort.flower import Work
+from fedcohort.flower import _wire as wire
 from helpers.flower_play import QUICK, WORK, N, play, task
 
 FAR = np.array([50.0, 50.0])  # next to a step of NORM, and of a step without a mod

@@ -22,8 +22,9 @@ from flwr.app import (
 from flwr.clientapp import ClientApp
 
 from fedcohort import flower
-from fedcohort.flower import population, wire
-from fedcohort.flower.exchange import Node
+from fedcohort.flower import _population as population
+from fedcohort.flower import _wire as wire
+from fedcohort.flower._exchange import Node
 from fedcohort.server import Gate
 from helpers.flower_play import (
     QUICK,
@@ -81,7 +82,7 @@ class Clock:
 
     def __init__(self, monkeypatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("fedcohort.flower.population.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("fedcohort.flower._population.time.monotonic", lambda: self.now)
 
     def pause(self, seconds: float) -> None:
         self.now += seconds

@@ -18,7 +18,7 @@ pytest.importorskip("dp_accounting")
 from flwr.app import Message
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from fedcohort.privacy import price
 from helpers.flower_play import WORK, Coming, Hostile, N, app, play, task
 

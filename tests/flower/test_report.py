@@ -26,7 +26,7 @@ pytest.importorskip("flwr")
 from flwr.app import ArrayRecord, Message, MetricRecord
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.flower_play import QUICK, Coming, Hostile, N, app, play, silent
 
 ROUNDS, SEED = 6, 5

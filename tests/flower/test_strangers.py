@@ -12,7 +12,7 @@ pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Error, Message
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.flower_play import QUICK, Coming, N, app, play
 
 
@@ -74,7 +74,7 @@ def test_a_folder_is_not_continued_with_another_server(first, then, says, tmp_pa
 
 
 def test_what_was_asked_before_a_crash_stays_in_the_ledger(tmp_path, monkeypatch) -> None:
-    from fedcohort.flower.checkpoint import Folder
+    from fedcohort.flower._session import Folder
 
     def dies(*_) -> None:
         raise KeyboardInterrupt
@@ -96,7 +96,7 @@ def test_answers_of_several_draws_are_booked_each() -> None:
 
 
 def test_states_are_sorted_by_number(tmp_path) -> None:
-    from fedcohort.flower.checkpoint import Folder
+    from fedcohort.flower._session import Folder
 
     for number in (999_999, 1_000_000):
         (tmp_path / f"state-{number:06d}.npz").touch()

@@ -22,7 +22,7 @@ from flwr.app import (
 )
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from helpers.flower_play import (
     QUICK,
     ROUNDS,

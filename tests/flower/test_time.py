@@ -17,7 +17,7 @@ pytest.importorskip("flwr")
 from flwr.app import Error, Message
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from fedcohort.server import Fault
 from helpers.flower_play import QUICK, N, app, play, task
 from helpers.lies import unreadable

@@ -14,7 +14,7 @@ pytest.importorskip("flwr")
 from flwr.app import Array as FlowerArray
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 
 DESCRS = [
     "<f8",

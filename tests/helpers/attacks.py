@@ -19,7 +19,7 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 
 from fedcohort import flower
 from fedcohort._internal.errors import FedcohortWarning
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 from fedcohort.server import Fault
 from helpers import lies
 from helpers.flower_play import QUICK, ROUNDS, WORK, N, app, task

@@ -14,8 +14,8 @@ from fedcohort.training import Algorithm
 
 pytest.importorskip("flwr")
 from fedcohort import flower
-from fedcohort.flower import wire
-from fedcohort.flower.local import Memory
+from fedcohort.flower import _wire as wire
+from fedcohort.flower._client_values import Memory
 
 
 def numbers(message: Any) -> int:

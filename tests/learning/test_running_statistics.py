@@ -22,7 +22,7 @@ pytest.importorskip("flwr")
 from flwr.app import Message
 
 from fedcohort import flower
-from fedcohort.flower import wire
+from fedcohort.flower import _wire as wire
 
 SIZES = np.array([4, 5, 6, 8, 10, 14, 20, 30, 60, 120])
 N = len(SIZES)

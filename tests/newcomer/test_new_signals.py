@@ -128,7 +128,7 @@ def greeting(client: Any) -> dict[str, Any]:
     from flwr.app import ConfigRecord, Message, RecordDict
 
     from fedcohort import flower
-    from fedcohort.flower import wire
+    from fedcohort.flower import _wire as wire
 
     grid = flower.InProcessGrid(client, 1, raises=True)
     config = ConfigRecord({wire.SIGNAL: wire.HELLO, wire.WANTS_SIZE: False})
@@ -141,7 +141,7 @@ def greeting(client: Any) -> dict[str, Any]:
 def test_a_client_greets_with_what_it_offers() -> None:
     pytest.importorskip("flwr")
     from fedcohort import flower
-    from fedcohort.flower import wire
+    from fedcohort.flower import _wire as wire
 
     asks = found(FILES[0]).asks
     full = flower.client_app(

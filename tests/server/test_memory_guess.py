@@ -11,7 +11,7 @@ import pytest
 from fedcohort import Federation, LocalWork, Selector, scheme, simulate
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.store import pack, unpack
-from fedcohort.adapters.loop import Loop
+from fedcohort.adapters._loop import Loop
 from fedcohort.selection import Ask, Cohort
 from fedcohort.server import Memory
 from fedcohort.server._memory import Guess, MemoryState

@@ -35,7 +35,7 @@ MODULES = {
     "report": "report report._panel report._figure simulation._progress",
     "privacy": "privacy",
     "flower": "flower",
-    "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters.loop",
+    "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters._loop",
     "testing": "testing",
     "papers": "fedcohort_papers.reproduction",
 }

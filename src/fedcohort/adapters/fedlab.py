@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fedcohort._internal.errors import BadInput
-from fedcohort.adapters.loop import Loop, changed, flat, numbers
+from fedcohort.adapters._loop import Loop, changed, flat, numbers
 from fedcohort.server import Aggregator, Optimiser
 from fedcohort.server._selector import Selector
 

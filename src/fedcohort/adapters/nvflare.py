@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcohort._internal.errors import TooFewClients
 from fedcohort._internal.types import Ints
-from fedcohort.adapters.loop import Loop, changed, flat, shaped
+from fedcohort.adapters._loop import Loop, changed, flat, shaped
 from fedcohort.selection._queries import Ask
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server._reply_validation import Form

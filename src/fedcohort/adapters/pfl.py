@@ -17,7 +17,7 @@ import numpy as np
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Floats
-from fedcohort.adapters.loop import Loop, flat, shaped
+from fedcohort.adapters._loop import Loop, flat, shaped
 from fedcohort.server import Aggregator, DropOutRule, Optimiser
 from fedcohort.server._selector import Selector
 from fedcohort.server._transport import CollectUpdates, Responses, TrainRequest, UpdateSum

@@ -17,12 +17,11 @@ try:
 except ImportError as error:
     raise MissingExtra("fedcohort.flower", "flower") from error
 
-from fedcohort.flower.client import CohortClientApp, client_app
-from fedcohort.flower.inprocess import InProcessGrid
-from fedcohort.flower.limits import Limits
-from fedcohort.flower.strategy import CohortStrategy
-from fedcohort.flower.tasks import first_model, task_client
-from fedcohort.flower.work import Work
+from fedcohort.flower._client import CohortClientApp, client_app
+from fedcohort.flower._client_values import Work
+from fedcohort.flower._exchange import Limits
+from fedcohort.flower._in_process import InProcessGrid, first_model, task_client
+from fedcohort.flower._strategy import CohortStrategy
 
 ClientApp = client_app
 """The same under the name that Flower's has: one changed import, and the rest of a file stays."""

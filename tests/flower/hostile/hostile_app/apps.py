@@ -16,7 +16,7 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import ServerApp
 
 from fedcohort.flower import CohortStrategy, Limits, client_app
-from fedcohort.flower.wire import to_record
+from fedcohort.flower._wire import to_record
 
 HEADER = b"{'descr': (), 'fortran_order': False, 'shape': (3,)}"
 CRAFTED = b"\x93NUMPY\x01\x00" + len(HEADER).to_bytes(2, "little") + HEADER + bytes(24)

@@ -32,11 +32,9 @@ from flwr.clientapp import ClientApp
 
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort._internal.types import Array
-from fedcohort.flower import wire
-from fedcohort.flower.coins import toss
-from fedcohort.flower.local import rule_unused
-from fedcohort.flower.quantities import FlowerClient, Model, change_of
-from fedcohort.flower.work import Work
+from fedcohort.flower import _wire
+from fedcohort.flower._client_values import FlowerClient, Model, Work, change_of, rule_unused
+from fedcohort.flower._wire import toss
 from fedcohort.privacy import ClientPolicy
 from fedcohort.schemes import schemes
 from fedcohort.selection._queries import (
@@ -108,7 +106,7 @@ class CohortClientApp(ClientApp):
         self._algorithms = {each.name: ALGORITHMS.checked(each) for each in own}
         self.policy, self.simulated = policy or ClientPolicy(), simulated
         self.trains = self.evaluates = self._trains_by_object = False
-        super().query(wire.ACTION)(self._answer)
+        super().query(_wire.ACTION)(self._answer)
 
     def train(self, action: str = "default", *, mods: list[Any] | None = None) -> Any:
         """Register a train function of your own, as on any ClientApp."""
@@ -132,18 +130,18 @@ class CohortClientApp(ClientApp):
         """Answer, train or evaluate."""
         toss(message, context, self.policy, self.simulated)
         keep_model(message, context)
-        if message.metadata.message_type != wire.TRAIN:
-            if message.metadata.message_type == wire.EVALUATE and wire.VECTORS in message.content:
+        if message.metadata.message_type != _wire.TRAIN:
+            if message.metadata.message_type == _wire.EVALUATE and _wire.VECTORS in message.content:
                 best = self._asked(message, context).model  # of several models
-                message.content[wire.ARRAYS] = wire.to_record(best)
+                message.content[_wire.ARRAYS] = _wire.to_record(best)
             reply = super().__call__(message, context)
-            if message.metadata.message_type == wire.QUERY and reply.has_error():
+            if message.metadata.message_type == _wire.QUERY and reply.has_error():
                 raise BadInput(
                     f"A mod of this app lets no question pass ({reply.error.reason}): give it to "
                     "training alone, by @app.train(mods=[...]) above a train function of your own."
                 )
             return reply
-        if wire.ALGORITHM in (config := wire.config_of(message)):
+        if _wire.ALGORITHM in (config := _wire.config_of(message)):
             self.algorithm(config)  # also of a client that nobody greeted
         if not (self.trains or self._trains_by_object):
             super().train()(self._train)
@@ -153,7 +151,7 @@ class CohortClientApp(ClientApp):
 
     def algorithm(self, config: Mapping[str, Any]) -> Algorithm:
         """The local algorithm that a message names, of those that are installed here."""
-        word = str(config.get(wire.ALGORITHM, ""))
+        word = str(config.get(_wire.ALGORITHM, ""))
         try:
             found = ALGORITHMS.build(word or None, files=False, among=self._algorithms)
         except UnknownName as error:
@@ -176,19 +174,19 @@ class CohortClientApp(ClientApp):
         return FlowerClient(self._local(context), message, context, self)
 
     def _answer(self, message: Message, context: Context) -> Message:
-        config = wire.config_of(message)
-        name = str(config.get(wire.SIGNAL, ""))
-        if name == wire.HELLO:
-            return self._hello(message, context, bool(config.get(wire.WANTS_SIZE)))
+        config = _wire.config_of(message)
+        name = str(config.get(_wire.SIGNAL, ""))
+        if name == _wire.HELLO:
+            return self._hello(message, context, bool(config.get(_wire.WANTS_SIZE)))
         settings = {
-            setting.removeprefix(wire.SETTING): value
+            setting.removeprefix(_wire.SETTING): value
             for setting, value in config.items()
-            if setting.startswith(wire.SETTING)
+            if setting.startswith(_wire.SETTING)
         }
         row = self._measured(name, self._asked(message, context), settings)
-        content = RecordDict({wire.ANSWER: wire.to_record({name: row})})
-        if wire.MODEL in config:
-            content[wire.CONFIG] = ConfigRecord({wire.MODEL: config[wire.MODEL]})
+        content = RecordDict({_wire.ANSWER: _wire.to_record({name: row})})
+        if _wire.MODEL in config:
+            content[_wire.CONFIG] = ConfigRecord({_wire.MODEL: config[_wire.MODEL]})
         return Message(content, reply_to=message)
 
     def _measured(self, name: str, client: Client, settings: Mapping[str, Any]) -> Array:
@@ -214,9 +212,9 @@ class CohortClientApp(ClientApp):
             ("state",),
             *(signal.needs or () for signal in known_signals(self._signals).values()),
         ]
-        offers = client.offers(set().union(*looked_at)) + [wire.EVALUATE] * self.evaluates
-        config = ConfigRecord({wire.KEY: key, wire.OFFERS: offers})
-        content = RecordDict({wire.ANSWER: wire.to_record(told), wire.CONFIG: config})
+        offers = client.offers(set().union(*looked_at)) + [_wire.EVALUATE] * self.evaluates
+        config = ConfigRecord({_wire.KEY: key, _wire.OFFERS: offers})
+        content = RecordDict({_wire.ANSWER: _wire.to_record(told), _wire.CONFIG: config})
         return Message(content, reply_to=message)
 
     def _on_its_share(self, train: Handler, has_mods: bool) -> Handler:
@@ -244,26 +242,26 @@ class CohortClientApp(ClientApp):
 
     def _completed(self, reply: Message, message: Message, context: Context) -> Message:
         """Add what the server needs beside the model: signals it listens to, sums per sample."""
-        config = wire.config_of(message)
-        listens, per_sample = list(config.get(wire.LISTENS, [])), config.get(wire.PER_SAMPLE)
-        noise = config.get(wire.NOISE)
+        config = _wire.config_of(message)
+        listens, per_sample = list(config.get(_wire.LISTENS, [])), config.get(_wire.PER_SAMPLE)
+        noise = config.get(_wire.NOISE)
         if reply.has_error() or not (listens or per_sample or noise is not None):
             return reply
         client = self._asked(message, context)
         client.has_trained(reply)
         if listens:
             heard = {name: self._measured(name, client, {}) for name in listens}
-            reply.content[wire.ANSWER] = wire.to_record(heard)
+            reply.content[_wire.ANSWER] = _wire.to_record(heard)
         if per_sample:
             number, change = client.number, client.change()
-            reply.content.pop(wire.ARRAYS, None)
-            reply.content[wire.CHANGE] = wire.to_record(
+            reply.content.pop(_wire.ARRAYS, None)
+            reply.content[_wire.CHANGE] = _wire.to_record(
                 {name: array * array.dtype.type(number) for name, array in change.items()}
             )
             _hide_numbers(reply.content)
-            if config.get(wire.COUNTS):
+            if config.get(_wire.COUNTS):
                 self.policy.check_plain("how many samples took part")
-                reply.content[wire.CONFIG] = ConfigRecord({wire.COUNTS: int(number)})
+                reply.content[_wire.CONFIG] = ConfigRecord({_wire.COUNTS: int(number)})
         if noise is not None:
             _add_noise(reply, client, config)
         return reply
@@ -275,33 +273,33 @@ def _add_noise(reply: Message, client: FlowerClient, config: Mapping[str, Any]) 
     What the reply tells beside it, in the clear, is left out.
     """
     try:
-        told = [float(config[name]) for name in (wire.WEIGHT, wire.CLIP, wire.NOISE)]
+        told = [float(config[name]) for name in (_wire.WEIGHT, _wire.CLIP, _wire.NOISE)]
     except (KeyError, TypeError, ValueError):
         raise BadInput("Noise needs a weight, a length and a deviation, all numbers.") from None
     if not (np.isfinite(told).all() and told[0] >= 0 and min(told[1:]) > 0):
         raise BadInput(f"Noise needs a length and a deviation above 0; got {told}.")
     change = change_of(reply.content, client.model)
-    layout = wire.Layout.of(change)
+    layout = _wire.Layout.of(change)
     row = noisy_part(layout.flat(change).astype(np.float64), *told)
     floats = {
         name: dtype if dtype.kind == "f" else layout.precision
         for name, dtype in layout.dtypes.items()
     }
-    for name in [name for name in reply.content if name != wire.CHANGE]:
+    for name in [name for name in reply.content if name != _wire.CHANGE]:
         del reply.content[name]
-    reply.content[wire.CHANGE] = wire.to_record(wire.Layout(layout.shapes, floats).arrays(row))
-    reply.content[wire.CONFIG] = ConfigRecord({wire.NOISE: told[-1]})
+    reply.content[_wire.CHANGE] = _wire.to_record(_wire.Layout(layout.shapes, floats).arrays(row))
+    reply.content[_wire.CONFIG] = ConfigRecord({_wire.NOISE: told[-1]})
 
 
 def _trained_by_object(client: FlowerClient, message: Message, has_mods: bool) -> Message:
     """The change; beneath mods, which take every answer for them, the parameters."""
     if has_mods:
-        content = RecordDict({wire.ARRAYS: wire.to_record(client.parameters())})
+        content = RecordDict({_wire.ARRAYS: _wire.to_record(client.parameters())})
     else:
-        content = RecordDict({wire.CHANGE: wire.to_record(client.change())})
+        content = RecordDict({_wire.CHANGE: _wire.to_record(client.change())})
     payloads = client.payloads()
     if payloads:
-        content[wire.PAYLOADS] = wire.to_record(payloads)
+        content[_wire.PAYLOADS] = _wire.to_record(payloads)
     return Message(content, reply_to=message)
 
 
@@ -310,23 +308,23 @@ def keep_model(message: Message, context: Context) -> None:
 
     So whoever was asked about a model is not sent it again to train it.
     """
-    content, name = message.content, wire.config_of(message).get(wire.MODEL)
+    content, name = message.content, _wire.config_of(message).get(_wire.MODEL)
     if name is None:
         return
-    kept = context.state.get(wire.MODEL)
-    if wire.ARRAYS in content:
-        if message.metadata.message_type == wire.QUERY:
-            context.state[wire.MODEL] = ConfigRecord({wire.MODEL: name})
+    kept = context.state.get(_wire.MODEL)
+    if _wire.ARRAYS in content:
+        if message.metadata.message_type == _wire.QUERY:
+            context.state[_wire.MODEL] = ConfigRecord({_wire.MODEL: name})
             _copy_model(content, context.state)
-    elif isinstance(kept, ConfigRecord) and kept.get(wire.MODEL) == name:
+    elif isinstance(kept, ConfigRecord) and kept.get(_wire.MODEL) == name:
         _copy_model(context.state, content)
     else:
-        raise BadInput(f"{wire.NO_MODEL}: send it again.")
+        raise BadInput(f"{_wire.NO_MODEL}: send it again.")
 
 
 def _copy_model(source: RecordDict, target: RecordDict) -> None:
     """The model, and what the server keeps for the local algorithm."""
-    for name in (wire.ARRAYS, wire.VECTORS):
+    for name in (_wire.ARRAYS, _wire.VECTORS):
         if name in source:
             target[name] = source[name]
 

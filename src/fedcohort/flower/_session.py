@@ -1,40 +1,155 @@
-"""The server's side of a run: model, clients, state, and what survives a crash."""
+"""The session of a strategy: its rounds and its checkpoints."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
+from fedcohort._internal import store
 from fedcohort._internal.environment import versions
-from fedcohort._internal.errors import BadInput, TooFewClients, brief
-from fedcohort._internal.random import key_of
+from fedcohort._internal.errors import BadInput, CannotSave, InUse, TooFewClients, brief
+from fedcohort._internal.files import exclusive
+from fedcohort._internal.random import checked_seed, key_of
 from fedcohort._internal.types import Array, Floats, Ints
-from fedcohort.flower import wire
-from fedcohort.flower.checkpoint import Folder, Told
-from fedcohort.flower.exchange import Outgoing
-from fedcohort.flower.limits import Limits
-from fedcohort.flower.population import Population
+from fedcohort.flower import _wire
+from fedcohort.flower._exchange import Limits, Outgoing
+from fedcohort.flower._population import Population
 from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import missing
 from fedcohort.selection._scheme import Scheme
 from fedcohort.server import _history
-from fedcohort.server._history import History
-from fedcohort.server._ledger import Ledger
-from fedcohort.server._membership import admit_clients
+from fedcohort.server._checkpoint import pack_selection, pack_state, unpack_selection, unpack_state
+from fedcohort.server._history import LOCK, History
+from fedcohort.server._ledger import Entry, Ledger
+from fedcohort.server._membership import admit_clients, replay_selection
 from fedcohort.server._noise_budget import Budget, calibrated, promised
 from fedcohort.server._records import Record
 from fedcohort.server._reply_validation import Gate
 from fedcohort.server._round import Queries
 from fedcohort.server._state import Selection, Setup, State, Statistics
 from fedcohort.training._algorithms import shifted
+
+# What survives a crash of the server.
+#
+# ``state-<round>.npz`` is written when a round is over, ``selection.npz`` when a cohort has been
+# chosen, *before* anybody is invited. The newest state is the valid one, and each file is replaced
+# in one step: whatever the moment of a crash, a server that comes back has the state of a round
+# and,
+# if one was chosen, that round's own cohort. ``history.jsonl`` holds a record of every round, for
+# reports; see `fedcohort.server._history`.
+
+STATE, SELECTION = "flower-state", "flower-selection"
+PATIENCE = 5.0
+"""Seconds to wait for another server to let go of the folder."""
+
+
+class Told(NamedTuple):
+    """Which run a folder holds."""
+
+    scheme: str
+    parameters: dict[str, Any]
+    seed: int
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The checkpoints of one run."""
+
+    path: Path
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second server away for as long as this one runs."""
+        with contextlib.ExitStack() as stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(exclusive(self.path / LOCK, PATIENCE))
+            except InUse:
+                raise InUse(
+                    f"Another server runs on the folder '{self.path}': end it, or use another one."
+                ) from None
+            except OSError as error:
+                raise CannotSave(
+                    f"The folder '{self.path}' cannot be used for checkpoints "
+                    f"({error.strerror}): choose one that can be written to."
+                ) from None
+            yield
+
+    def _states(self) -> list[Path]:
+        found = self.path.glob("state-*.npz")
+        return sorted(found, key=lambda path: (len(path.name), path.name))  # by number
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether there is something to go on with."""
+        return bool(self._states())
+
+    def chosen(self, selection: Selection, entries: Sequence[Entry]) -> None:
+        """Write down a cohort before it is invited, and what choosing it has cost."""
+        header, arrays = pack_selection(selection)
+        header |= {"kind": SELECTION, "entries": [list(entry) for entry in entries]}
+        store.save(self.path / "selection.npz", header, arrays)
+
+    def finished(
+        self, setup: Setup, state: State, facts: Mapping[str, Any], entries: Sequence[Entry] = ()
+    ) -> None:
+        """Write down a state; two are kept.
+
+        ``facts`` must be the same when the run goes on, ``entries`` are what the coming round has
+        cost so far.
+        """
+        header, arrays = pack_state(setup, state)
+        header |= {"kind": STATE, "facts": dict(facts), "entries": [list(each) for each in entries]}
+        store.save(self.path / f"state-{state.round:06d}.npz", header, arrays)
+        for old in self._states()[:-2]:
+            old.unlink()
+
+    def told(self) -> Told:
+        """Which run this is, as the newest state has it."""
+        path = self._states()[-1]
+        header, _ = store.load(path, STATE)
+        with store.whole(path, "run"):
+            for name, kind in (
+                ("scheme", str),
+                ("parameters", dict),
+                ("seed", str),
+                ("facts", dict),
+            ):
+                store.check(name, header[name], kind, {})
+            seed = checked_seed(int(header["seed"]), "the run")
+            return Told(header["scheme"], header["parameters"], seed, header["facts"])
+
+    def load(self, setup: Setup) -> tuple[State, Selection | None, list[Entry]]:
+        """The newest state, and the cohort that was chosen on it, if one was."""
+        path = self._states()[-1]
+        header, arrays = store.load(path, STATE)
+        with store.whole(path, "run"):
+            state = unpack_state(setup, header, arrays)
+            spent = [Entry.checked(entry) for entry in header["entries"]]
+        path = self.path / "selection.npz"
+        if not path.is_file():
+            return state, None, spent
+        header, arrays = store.load(path, SELECTION)
+        with store.whole(path, "cohort"):
+            if header["round"] != state.round:
+                return state, None, spent
+            selection = unpack_selection(setup, len(state.federation), header, arrays)
+            entries = [Entry.checked(entry) for entry in header["entries"]]
+            return state, replay_selection(setup, state, selection), entries
+
+
+# The server's side of a run: model, clients, state, and what survives a crash.
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -47,7 +162,7 @@ class Session:
     """
 
     state: State
-    layout: wire.Layout
+    layout: _wire.Layout
     sent: ArrayRecord
     grid: Grid
 
@@ -93,9 +208,9 @@ class Session:
         """Keep a model, unless it is the one that was sent last (and known more precisely)."""
         if hasattr(self, "sent") and arrays is self.sent:
             return
-        found = wire.from_record(arrays)
+        found = _wire.from_record(arrays)
         if not hasattr(self, "layout"):
-            self.layout = wire.Layout.of(found)
+            self.layout = _wire.Layout.of(found)
             self.setup = self.setup.for_model(self._running())
             self.ledger.model_bytes = self.layout.nbytes
             down = len(self.setup.algorithm.vectors) * self.layout.dimension
@@ -130,7 +245,7 @@ class Session:
             name: np.clip(self.state.algorithm[name], -most, most).astype(precision)
             for name in names
         }
-        return {wire.VECTORS: wire.to_record(kept)} if kept else {}
+        return {_wire.VECTORS: _wire.to_record(kept)} if kept else {}
 
     @property
     def model_name(self) -> str:
@@ -143,10 +258,10 @@ class Session:
     def change(self, arrays: dict[str, Array], record: str) -> Array:
         """(d,) by how much a client changed the model that was sent."""
         flat = self.layout.flat(arrays)
-        if record == wire.CHANGE:
+        if record == _wire.CHANGE:
             return flat
         if self._flat is None:
-            self._flat = self.layout.flat(wire.from_record(self.sent)).astype(np.float64)
+            self._flat = self.layout.flat(_wire.from_record(self.sent)).astype(np.float64)
         return flat.astype(np.float64) - self._flat
 
     def finished(self, after: State, record: Record) -> ArrayRecord | None:
@@ -156,7 +271,7 @@ class Session:
             arrays, others = self.layout.arrays(after.theta), self.setup.algorithm.others
             numbers = [*arrays.values(), *(after.algorithm[name] for name in others)]
             if all(np.isfinite(a).all() for a in numbers if a.dtype.kind == "f"):
-                new = self.sent = wire.to_record(arrays)
+                new = self.sent = _wire.to_record(arrays)
                 self._name, self._flat = "", None
             else:
                 log.warning("\t├──> the step leaves the range of numbers: the model stays")
@@ -213,7 +328,7 @@ class Session:
     def _compare_offers(self) -> None:
         """Say before the first round if clients cannot tell what the scheme wants to know."""
         scheme, told = self.setup.scheme, self.population.offers
-        own = [key for key in self.population.nodes if wire.COINS not in told.get(key, ())]
+        own = [key for key in self.population.nodes if _wire.COINS not in told.get(key, ())]
         if self.repeatable and own:
             log.warning(
                 "\t├──> the seed repeats cohorts, not training: %d of %d clients toss coins of "
@@ -236,7 +351,7 @@ class Session:
         """Warn before the first round if clients may make unequal numbers of local steps."""
         offers, federation = self.population.offers, self.federation
         steps = {
-            tuple(sorted(offer for offer in offers.get(key, ()) if offer.startswith(wire.STEPS)))
+            tuple(sorted(offer for offer in offers.get(key, ()) if offer.startswith(_wire.STEPS)))
             for key in federation.ids
         }
         if self.setup.algorithm.corrects_steps or (len(steps) == 1 and () not in steps):
@@ -347,7 +462,7 @@ class Session:
 
     def context(self) -> dict[str, Any]:
         """What every message says: the round, and the task that private answers belong to."""
-        return {wire.ROUND: self.state.round, wire.TASK: self.task}
+        return {_wire.ROUND: self.state.round, _wire.TASK: self.task}
 
     def counted(self, client: int) -> int:
         """The last round in which an answer of a client counted; -1 for none."""
@@ -359,12 +474,14 @@ class Session:
     def streams(self, client: int, draw: int = 0) -> dict[str, Any]:
         """Keys of a simulated client's generators; others toss coins, for every draw their own."""
         offered = self.population.offers.get(self.federation.ids[client], ())
-        if not self.repeatable or wire.COINS not in offered:
-            return {wire.DRAW: draw} if draw else {}
+        if not self.repeatable or _wire.COINS not in offered:
+            return {_wire.DRAW: draw} if draw else {}
         more = f":{draw}" if draw else ""
         return {
-            wire.STREAM + purpose: key_of(self.setup.seed, purpose + more, self.state.round, client)
-            for purpose in wire.PURPOSES
+            _wire.STREAM + purpose: key_of(
+                self.setup.seed, purpose + more, self.state.round, client
+            )
+            for purpose in _wire.PURPOSES
         }
 
     def letters(
@@ -399,7 +516,7 @@ class Session:
             return initial
         path, told = self.folder.path, self.folder.told()
         scheme: Scheme[Any] = self.setup.scheme
-        if (told.scheme, told.parameters) != (scheme.name, wire.plain(scheme.parameters)):
+        if (told.scheme, told.parameters) != (scheme.name, _wire.plain(scheme.parameters)):
             raise BadInput(
                 f"'{path}' holds a run of {described(told)}; this is {scheme}. Use another folder."
             )
@@ -427,7 +544,7 @@ class Session:
         self.ledger.entries += entries
         if self.history is not None:
             self.history.settings(self._facts(state.federation))  # there may be more rounds now
-        self.sent = wire.to_record(self.layout.arrays(state.theta))
+        self.sent = _wire.to_record(self.layout.arrays(state.theta))
         self._name, self._flat = "", None
         log.info("\t├──> goes on after round %d of '%s'", state.round, path)
         return self.sent

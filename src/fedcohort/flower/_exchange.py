@@ -1,16 +1,23 @@
-"""Answers as they come, and when each of them was there."""
+"""Send messages and collect replies, within limits."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from flwr.app import Error, Message
+from flwr.app import ArrayRecord, Error, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from fedcohort.server._reply_validation import one_line
+from fedcohort._internal.parameters import Checked, Maybe, Real
+from fedcohort._internal.types import Array
+from fedcohort.flower import _wire
+from fedcohort.server._reply_validation import Fault, Form, Gate, Report, Ticket, expected, one_line
 from fedcohort.server._stragglers import StragglerRule, Wait
+
+# Answers as they come, and when each of them was there.
 
 log = logging.getLogger("flwr.fedcohort")
 SUPERLINK = 1
@@ -161,3 +168,159 @@ def answered(reply: Message) -> str:
         return str(reply.metadata.reply_to_message_id)
     except Exception:
         return ""
+
+
+# Messages out, reports back through the gate.
+
+FRAME = "Exception ClientAppException occurred. Message: "
+"""What Flower's simulation puts between a long traceback and the words of a client."""
+
+
+class Node(NamedTuple):
+    """A node that has not said yet which client it is."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return f"node {self.number}"
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message to a client, by its position, and what the client is called."""
+
+    client: int
+    message: Message
+    name: Hashable = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A report that passed the gate."""
+
+    client: int
+    arrays: Mapping[str, Array]
+    message: Message
+    record: str
+    """The record the arrays came in; "" for a report without arrays."""
+
+
+Look = Callable[[Admitted], tuple[Fault, str] | None]
+
+
+def exchanged(grid: Grid, messages: Sequence[Message], timeout: float) -> list[Message]:
+    """Send messages and wait for all answers; see `fedcohort.flower._exchange`."""
+    return list(Arrivals(grid, messages, timeout))
+
+
+def received(
+    gate: Gate,
+    sent: Sequence[Outgoing],
+    replies: Iterable[Message],
+    round: str,
+    form: Form,
+    records: Sequence[str],
+    look: Look = lambda report: None,
+) -> list[Admitted]:
+    """The reports of an exchange that may be used, in the order of the clients.
+
+    A report must have exactly one of the ``records``, of the given ``form``, or no array at all
+    where there are none; it may have metrics and, beside its main record, what a scheme listens
+    to. ``look`` says what else is wrong with it. Errors of the SuperLink count against the
+    client that was asked: it sends them for nodes that died. A reply that names the message of
+    another client is no reply of that client. Whatever goes wrong in reading a report is the
+    fault of its sender.
+    """
+    tickets = {
+        letter.message.metadata.message_id or f"never sent {number}": Ticket(
+            letter.client, letter.message.metadata.dst_node_id, letter.name
+        )
+        for number, letter in enumerate(sent)
+    }
+    gate.open(round, tickets, form)
+    admitted = []
+    for reply in replies:
+        ticket = answered(reply)
+        asked = tickets.get(ticket)
+        if asked is not None and not is_from(reply, asked.receiver):
+            gate.reject("", Fault.NOT_ASKED)  # it is not the fault of the client that was asked
+            continue
+        try:
+            report = _admitted(gate, reply, ticket, records)
+            wrong = None if report is None else look(report)
+        except _wire.Malformed as error:
+            gate.reject(ticket, Fault.WRONG_TYPE, str(error))
+            continue
+        except Exception as error:
+            gate.reject(ticket, Fault.UNREADABLE, repr(error))
+            continue
+        if report is not None and wrong is not None:
+            gate.found(report.client, *wrong)
+        elif report is not None:
+            admitted.append(report)
+    gate.close()
+    return sorted(admitted, key=lambda report: report.client)
+
+
+def _admitted(gate: Gate, reply: Message, ticket: str, records: Sequence[str]) -> Admitted | None:
+    metadata = reply.metadata
+    if reply.has_error():
+        gate.failed(ticket, _words(str(reply.error.reason or "")))
+        return None
+    report = Report(ticket, metadata.src_node_id, metadata.group_id, _wire.weight_of(reply.content))
+    if gate.check(report) is not None:
+        return None
+    content = reply.content
+    found = [name for name in records if isinstance(content.get(name), ArrayRecord)]
+    strange = [
+        name
+        for name, record in content.items()
+        if name not in (*found, _wire.ANSWER, _wire.CONFIG, _wire.PAYLOADS)
+        and not isinstance(record, MetricRecord)
+    ]
+    if len(found) != bool(records) or strange:
+        wanted = " or ".join(repr(name) for name in records) or "no arrays"
+        gate.reject(ticket, Fault.WRONG_KEYS, f"record {expected([wanted], content)}")
+        return None
+    arrays = _wire.from_record(content.array_records[found[0]]) if found else {}
+    if gate.content(ticket, arrays) is not None:
+        return None
+    return Admitted(gate.client(ticket), arrays, reply, found[0] if found else "")
+
+
+def _words(reason: str) -> str:
+    """What a client said, without what Flower's simulation puts around it."""
+    _, frame, words = reason.rpartition(FRAME)
+    return words.removesuffix("'>") if frame else reason
+
+
+# How long the server waits for whom.
+
+
+@dataclass(frozen=True)
+class Limits(Checked):
+    """Time limits in seconds.
+
+    Parameters
+    ----------
+    population
+        For the expected number of clients to come; then an error. Later, for anybody to come
+        back when all have gone; then the round is void.
+    first
+        For the first question, which includes the start of simulation engines (10-40 s).
+    query
+        For every other question.
+    train, evaluate
+        For training and for evaluation; None for what ``start(timeout=)`` says.
+    poll
+        How often to look for new clients.
+    """
+
+    population: Annotated[float, Real(0)] = 300.0
+    first: Annotated[float, Real(0, open_low=True)] = 180.0
+    query: Annotated[float, Real(0, open_low=True)] = 120.0
+    train: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
+    evaluate: Annotated[float | None, Maybe(Real(0, open_low=True))] = None
+    poll: Annotated[float, Real(0, open_low=True)] = 1.0
+
+    name = "limits"

@@ -21,19 +21,14 @@ from flwr.serverapp.strategy import Result, Strategy
 from fedcohort._internal.errors import BadInput, BadParameter, BudgetSpent, TooFewClients
 from fedcohort._internal.random import checked_seed
 from fedcohort._internal.types import Array, Ints
-from fedcohort.flower import arguments, logbook
-from fedcohort.flower.announcement import announce
-from fedcohort.flower.arrivals import Arrivals
-from fedcohort.flower.carrier import FlowerCarrier, word_of
-from fedcohort.flower.checkpoint import Folder
-from fedcohort.flower.evaluation import Evaluation, Evaluators
-from fedcohort.flower.exchange import exchanged
-from fedcohort.flower.familiar import Familiar, understood
-from fedcohort.flower.limits import Limits
-from fedcohort.flower.metrics import numbers
-from fedcohort.flower.population import Importance, Population
-from fedcohort.flower.session import Session
-from fedcohort.flower.verdict import Verdict
+from fedcohort.flower import _fedavg_arguments, _monitoring
+from fedcohort.flower._evaluation import Evaluation, Evaluators
+from fedcohort.flower._exchange import Arrivals, Limits, exchanged
+from fedcohort.flower._fedavg_arguments import Familiar, understood
+from fedcohort.flower._monitoring import Verdict, announce, numbers
+from fedcohort.flower._population import Importance, Population
+from fedcohort.flower._session import Folder, Session
+from fedcohort.flower._transport import FlowerCarrier, word_of
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._scheme import EVALUATED, SIZES, Disclosure, Scheme
 from fedcohort.server import Aggregator, DropOutRule, Optimiser, _history, dropout_rule
@@ -172,8 +167,10 @@ class CohortStrategy(Strategy):
         **familiar: Unpack[Familiar],
     ) -> None:
         meant = understood(clients, evaluate, familiar)
-        arguments.check(quorum, largest, largest_size, importance, identity, folder, limits)
-        self.scheme, rule = prepared(arguments.given_scheme(scheme), straggler_rule(stragglers))
+        _fedavg_arguments.check(quorum, largest, largest_size, importance, identity, folder, limits)
+        self.scheme, rule = prepared(
+            _fedavg_arguments.given_scheme(scheme), straggler_rule(stragglers)
+        )
         self._tells_times = seed is None if timed is None else timed
         self.clients, self.per_draw, self.limits = int(meant.clients), per_draw, limits or Limits()
         self.largest, self._averaging = float(largest), meant.train
@@ -191,7 +188,7 @@ class CohortStrategy(Strategy):
         )
         check_compatible(setup, FlowerCarrier)
         if per_draw:
-            arguments.require_per_draw(setup)
+            _fedavg_arguments.require_per_draw(setup)
         self.session = Session(
             setup,
             Population(
@@ -200,7 +197,7 @@ class CohortStrategy(Strategy):
                 importance,
                 identity,
                 word_of(setup.algorithm),
-                arguments.asks_of_clients(setup),
+                _fedavg_arguments.asks_of_clients(setup),
                 largest_size,
                 refuses_liars=any(isinstance(guard, SizeCap) for guard in setup.guards),
             ),
@@ -285,7 +282,7 @@ class CohortStrategy(Strategy):
         contains the earlier rounds, with the single numbers of their metrics. What
         ``evaluate_fn`` says of the first model, before any round, is in the first result alone.
         """
-        arguments.check_start(
+        _fedavg_arguments.check_start(
             initial_arrays, num_rounds, should_stop=should_stop, on_round=on_round
         )
         folder, began = self.session.folder, time.perf_counter()
@@ -293,13 +290,13 @@ class CohortStrategy(Strategy):
             self._timeout, self._rounds = timeout, num_rounds
             self.session.facts = {"rounds": num_rounds, "disclosures": self._learnt()}
             name = type(self).__name__
-            logbook.begins(name, num_rounds, initial_arrays, train_config, evaluate_config)
+            _monitoring.begins(name, num_rounds, initial_arrays, train_config, evaluate_config)
             self.summary()
             result = Result()
             arrays = result.arrays = self.session.resumed(initial_arrays)
             log.info("")
             done = self.session.state.round if self.session.begun else 0
-            logbook.found(done, num_rounds)
+            _monitoring.found(done, num_rounds)
             self._recall(result, done)
             if evaluate_fn is not None and done == 0:
                 told = evaluate_fn(0, arrays)
@@ -327,7 +324,7 @@ class CohortStrategy(Strategy):
                     num_rounds = server_round
                     break
             self._verdict.run(max(0, num_rounds - done))
-            logbook.ends(result, time.perf_counter() - began)
+            _monitoring.ends(result, time.perf_counter() - began)
             return result
 
     def _stop(self, why: str) -> None:
@@ -372,7 +369,7 @@ class CohortStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Who is there, what the scheme asks, the cohort, its invitations."""
-        arguments.refuse_wrappers(self, sys._getframe(1))
+        _fedavg_arguments.refuse_wrappers(self, sys._getframe(1))
         session, self._began = self.session, time.perf_counter()
         session.take(arrays)
         first = not hasattr(session, "grid")
@@ -470,7 +467,7 @@ class CohortStrategy(Strategy):
         arrived = self._carrier.arrived(self._train, self._letters, replies, came)
         state, record = drive(talk, self._carrier, arrived)
         rejected, self._rejected = self.gate.counts - self._rejected, Counter(self.gate.counts)
-        logbook.received("train", len(self._carrier.trained), rejected.total())
+        _monitoring.received("train", len(self._carrier.trained), rejected.total())
         metrics = self._averaging(self._carrier.reports())
         watch = self._carrier.watch()
         known = watch.believed(state.latencies, len(state.federation))

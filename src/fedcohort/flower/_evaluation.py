@@ -12,10 +12,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.random import stream
 from fedcohort._internal.types import Ints
-from fedcohort.flower import logbook, wire
-from fedcohort.flower.exchange import Outgoing, received
-from fedcohort.flower.metrics import Averaging, Told, metrics_of
-from fedcohort.flower.session import Session
+from fedcohort.flower import _monitoring, _wire
+from fedcohort.flower._exchange import Outgoing, received
+from fedcohort.flower._monitoring import Averaging, Told, metrics_of
+from fedcohort.flower._session import Session
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._scheme import EVALUATED
 from fedcohort.server._reply_validation import Fault, Form
@@ -55,7 +55,7 @@ class Evaluation:
     def check(self, arrays: ArrayRecord) -> None:
         """Say before the first round what evaluation costs, or that clients cannot do it."""
         told, nodes = self.session.population.offers, self.session.population.nodes
-        unable = [key for key, offers in told.items() if wire.EVALUATE not in offers]
+        unable = [key for key, offers in told.items() if _wire.EVALUATE not in offers]
         if self.usual and len(unable) == len(nodes):
             self.who = "nobody"
         if self.who == "nobody":
@@ -71,7 +71,7 @@ class Evaluation:
             log.warning("\t├──> %s: %d of %d have none", what, len(unable), len(told))
         self.certain = True
         who = f"{self.who:.0%} of them" if isinstance(self.who, float) else self.who
-        size, less = logbook.megabytes(arrays), ' (less: evaluate="cohort", 0.1 or "nobody")'
+        size, less = _monitoring.megabytes(arrays), ' (less: evaluate="cohort", 0.1 or "nobody")'
         log.info(
             "\t├──> Evaluation by clients: %s; each is sent the model once a round, %.2f MB%s",
             who,
@@ -91,12 +91,12 @@ class Evaluation:
         wanted = self._wanted(cohort, server_round)
         config = {**config, "server-round": server_round}
         algorithm = self.session.setup.algorithm
-        content = RecordDict({wire.ARRAYS: arrays})
+        content = RecordDict({_wire.ARRAYS: arrays})
         if algorithm.models > 1:  # everybody evaluates the one that fits best
-            config[wire.ALGORITHM] = algorithm.spec
+            config[_wire.ALGORITHM] = algorithm.spec
             content.update(self.session.vectors())
-        content[wire.CONFIG] = ConfigRecord(config)
-        self._letters = self.session.letters(wanted, lambda _: content, wire.EVALUATE)
+        content[_wire.CONFIG] = ConfigRecord(config)
+        self._letters = self.session.letters(wanted, lambda _: content, _wire.EVALUATE)
         there = len(self.session.population.nodes)
         log.info("configure_evaluate: Sampled %d nodes (out of %d)", len(self._letters), there)
         return [letter.message for letter in self._letters]
@@ -110,7 +110,7 @@ class Evaluation:
         wanted = np.arange(len(session.federation)) if here is None else here
         if self.usual:  # whoever was not asked what it can do is taken at Flower's word
             ids = session.federation.ids
-            can = [wire.EVALUATE in offers.get(ids[i], (wire.EVALUATE,)) for i in wanted.tolist()]
+            can = [_wire.EVALUATE in offers.get(ids[i], (_wire.EVALUATE,)) for i in wanted.tolist()]
             wanted = wanted[np.array(can, dtype=bool)]
         if isinstance(self.who, float):
             number = min(len(wanted), max(int(self.who * len(wanted)), self.least))
@@ -133,8 +133,8 @@ class Evaluation:
             if bad:
                 gate.found(report.client, Fault.NOT_FINITE, f"metrics that are no numbers: {bad}")
         failures = gate.counts.total() - before
-        logbook.received("evaluate", len(reports), failures)
-        logbook.rejected(gate)
+        _monitoring.received("evaluate", len(reports), failures)
+        _monitoring.rejected(gate)
         if not useful:
             ends = self.usual and not session.population.offers  # they may run any app
             more = " Nobody is asked again." if ends else ""

@@ -1,13 +1,9 @@
-"""The words on the wire, and models as flat vectors.
-
-One kind of message carries every question: ``query.fedcohort``, with the name of the signal and
-its settings in the configuration. So a scheme's own signal needs no line on the server, and
-schemes stay the only ones who know what is asked.
-"""
+"""Messages of this library on the wire, and the private random numbers of clients."""
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +12,17 @@ from typing import Any
 
 import numpy as np
 from flwr.app import Array as FlowerArray
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
+from fedcohort._internal.errors import PolicyRefused
 from fedcohort._internal.types import Array, Floats
+from fedcohort.privacy import ClientPolicy
+
+# The words on the wire, and models as flat vectors.
+#
+# One kind of message carries every question: ``query.fedcohort``, with the name of the signal and
+# its settings in the configuration. So a scheme's own signal needs no line on the server, and
+# schemes stay the only ones who know what is asked.
 
 ACTION = "fedcohort"
 QUERY = f"query.{ACTION}"
@@ -213,3 +217,60 @@ def model_of(message: Message) -> dict[str, Array] | None:
     """The model of a message, if it has one."""
     record = message.content.get(ARRAYS)
     return from_record(record) if isinstance(record, ArrayRecord) else None
+
+
+# A client's coins: tossed once a round, by the client.
+#
+# Which samples take part in a round hangs on random bits. All that a client does in a round must
+# use
+# the same ones: its training, the number of samples that its update is multiplied by, what a scheme
+# wants to know of the update, and all of it again where an answer was lost. So the coins of a round
+# are tossed when its first message arrives, kept in Flower's context, and put into every message.
+#
+# They come from the operating system. A server that knew them, or chose them, would read the exact
+# size of a client off a few updates that are zero; keys in a message are therefore refused, unless
+# the client is simulated and has no secrets. For the same reason a round has one data rate.
+
+COIN_BYTES = 16
+
+
+def toss(message: Message, context: Context, policy: ClientPolicy, simulated: bool) -> None:
+    """Put the coins of its round into a message; refuse what the policy does."""
+    config = message.content.get(CONFIG)
+    if not isinstance(config, ConfigRecord):
+        return  # nothing is asked that needs coins
+    if not simulated and any(name.startswith(STREAM) for name in config):
+        raise PolicyRefused(
+            "random keys",
+            "keys of the server",
+            "of its own only (a simulated client says client_app(simulated=True))",
+        )
+    share, round = _share(config, policy), _round(config)
+    kept = context.state.get(COINS)
+    if not isinstance(kept, ConfigRecord) or kept[ROUND] != round:
+        kept = ConfigRecord({ROUND: round or "", COINS: secrets.token_bytes(COIN_BYTES)})
+    if share is not None:
+        if kept.get(DATA_RATE, share) != share:
+            known = f"{kept[DATA_RATE]!r} in this round, as it was told first"
+            raise PolicyRefused("a data rate", share, known)
+        kept[DATA_RATE] = share
+    if round is not None:
+        context.state[COINS] = kept
+    config[COINS] = kept[COINS]
+    config.pop(USED, None)
+
+
+def _share(config: Mapping[str, Any], policy: ClientPolicy) -> float | None:
+    """The share of the samples that is to take part, if the policy agrees; None where all do."""
+    if DATA_RATE not in config and not config.get(PER_SAMPLE):
+        return None
+    rate = float(config.get(DATA_RATE, 1.0))
+    policy.check_share(rate, bool(config.get(PER_SAMPLE)))
+    return rate
+
+
+def _round(config: Mapping[str, Any]) -> str | None:
+    """The name of the round; a message that names none has coins of its own."""
+    if ROUND not in config:
+        return None
+    return f"{int(config[ROUND])} of {config.get(TASK)}"

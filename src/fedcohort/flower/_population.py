@@ -1,31 +1,101 @@
-"""Who is there: stable keys of clients, whatever their node ids.
-
-Flower numbers its nodes at random, anew in every simulation. Clients are therefore asked for a
-key of their own (the partition, a name), and everything else (federation, cohorts, weights,
-checkpoints) speaks of keys. The same seed then gives the same cohorts on every run.
-"""
+"""The nodes that are connected, and how they introduce themselves."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort._internal.types import Floats, Ints
-from fedcohort.flower.exchange import Node
-from fedcohort.flower.greeting import Claim, greeted
-from fedcohort.flower.limits import Limits
+from fedcohort.flower import _wire
+from fedcohort.flower._exchange import Admitted, Limits, Node, Outgoing, exchanged, received
 from fedcohort.selection._federation import Federation
 from fedcohort.server._guards import LARGEST_SIZE, cap_sizes
 from fedcohort.server._ledger import Ledger
-from fedcohort.server._reply_validation import Fault, Gate
+from fedcohort.server._reply_validation import Fault, Form, Gate
+
+# The first question: which client a node is, what it offers, and its size if that is wanted.
+
+LONGEST_KEY = 200
+"""Characters of a key."""
+LARGEST = 2.0**62
+"""A size that can be one."""
+
+
+class Claim(NamedTuple):
+    """What a node says of itself."""
+
+    key: Hashable
+    """ "" where it says nothing that could be a key."""
+    size: int | None = None
+    offers: frozenset[str] | None = None
+    """What it can tell; a client of another make says nothing."""
+
+
+def greeted(
+    grid: Grid,
+    nodes: Sequence[int],
+    limit: float,
+    gate: Gate,
+    ledger: Ledger,
+    *,
+    wants_size: bool,
+    algorithm: str = "",
+) -> dict[int, Claim]:
+    """What nodes say of themselves, by node; ``algorithm`` is what they must be able to run."""
+    local = {_wire.ALGORITHM: algorithm} if algorithm else {}
+    config = ConfigRecord({_wire.SIGNAL: _wire.HELLO, _wire.WANTS_SIZE: wants_size, **local})
+    letters = [
+        Outgoing(
+            number,
+            Message(RecordDict({_wire.CONFIG: config}), node, _wire.QUERY, group_id=_wire.HELLO),
+            Node(node),
+        )
+        for number, node in enumerate(nodes)
+    ]
+    replies = exchanged(grid, [letter.message for letter in letters], limit)
+    form = Form({"size": ()} if wants_size else {}, lowest=0.0, highest=LARGEST, whole=True)
+    claims = {}
+
+    def look(report: Admitted) -> tuple[Fault, str] | None:
+        if wants_size and report.arrays["size"].dtype.kind not in "iu":
+            return Fault.WRONG_TYPE, "'size' must be an integer"
+        claims[nodes[report.client]] = _claim(report)
+        return None
+
+    heard = received(gate, letters, replies, _wire.HELLO, form, [_wire.ANSWER], look)
+    up = sum(_wire.weight_of(report.message.content) for report in heard)
+    ledger.greeted(len(nodes), len(heard), up, wants_size)
+    return claims
+
+
+def _claim(report: Admitted) -> Claim:
+    config = _wire.config_of(report.message)
+    key, offers, size = (
+        config.get(_wire.KEY, ""),
+        config.get(_wire.OFFERS),
+        report.arrays.get("size"),
+    )
+    fits = isinstance(key, int) or (isinstance(key, str) and key.isprintable())
+    if not fits or isinstance(key, bool) or len(str(key)) > LONGEST_KEY:
+        key = ""
+    told = frozenset(map(str, offers)) if isinstance(offers, list) else None
+    return Claim(key, None if size is None else int(size), told)
+
+
+# Who is there: stable keys of clients, whatever their node ids.
+#
+# Flower numbers its nodes at random, anew in every simulation. Clients are therefore asked for a
+# key of their own (the partition, a name), and everything else (federation, cohorts, weights,
+# checkpoints) speaks of keys. The same seed then gives the same cohorts on every run.
 
 log = logging.getLogger("flwr.fedcohort")
 Importance = str | Mapping[Any, float]

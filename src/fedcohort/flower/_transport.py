@@ -14,11 +14,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedcohort._internal.errors import TooFewClients
 from fedcohort._internal.types import Array, Ints
-from fedcohort.flower import logbook, wire
-from fedcohort.flower.arrivals import Arrivals, answered
-from fedcohort.flower.exchange import Admitted, Outgoing, received
-from fedcohort.flower.metrics import Told
-from fedcohort.flower.session import Session
+from fedcohort.flower import _monitoring, _wire
+from fedcohort.flower._exchange import Admitted, Arrivals, Outgoing, answered, received
+from fedcohort.flower._monitoring import Told
+from fedcohort.flower._session import Session
 from fedcohort.selection._client_rows import LARGEST
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._queries import UPDATE, Ask
@@ -130,7 +129,7 @@ class FlowerCarrier(Transport):
         rows = self.session.gate.alike(rows)
         self._answers |= {keys[client]: row for client, row in rows.items()}
         self.silent |= {ids[c] for c in clients if c not in rows}
-        logbook.rejected(self.session.gate)
+        _monitoring.rejected(self.session.gate)
         if not rows and clients:
             raise TooFewClients(self._nobody(ask))
         out = np.concatenate(sent) if sent else ask.clients[:0]
@@ -148,13 +147,13 @@ class FlowerCarrier(Transport):
 
     def _exchange(self, ask: Ask, clients: Ints) -> tuple[list[Outgoing], dict[int, Array]]:
         session, signal = self.session, ask.signal
-        settings = {wire.SETTING + key: value for key, value in ask.settings.items()}
-        config = {wire.SIGNAL: signal.name, **session.context(), **settings}
-        letters = self._letters(clients, config, wire.QUERY, model=signal.needs_model)
+        settings = {_wire.SETTING + key: value for key, value in ask.settings.items()}
+        config = {_wire.SIGNAL: signal.name, **session.context(), **settings}
+        letters = self._letters(clients, config, _wire.QUERY, model=signal.needs_model)
         replies = self._send(letters, session.limits.query)
         sizes = {"parameters": session.layout.dimension, **ask.settings}
         form = Form.of(signal, sizes, limit=8 * session.layout.dimension + SPARE)
-        heard = received(session.gate, letters, replies, session.round_name, form, [wire.ANSWER])
+        heard = received(session.gate, letters, replies, session.round_name, form, [_wire.ANSWER])
         self._timed(signal.name, letters, heard, replies)
         if signal.needs_model:
             name = session.model_name
@@ -167,7 +166,7 @@ class FlowerCarrier(Transport):
         """Write the cohort down before anybody is invited."""
         self.session.chosen(selection)
         there = len(self.session.population.nodes)
-        logbook.cohort(selection.cohort, self.session.federation.ids, there)
+        _monitoring.cohort(selection.cohort, self.session.federation.ids, there)
 
     def train(self, train: TrainRequest) -> Responses:
         """Invite clients and wait for them."""
@@ -184,10 +183,10 @@ class FlowerCarrier(Transport):
             **self.config,
             "server-round": self.session.state.round + 1,
             **self.session.context(),
-            wire.DATA_RATE: float(cohort.data_rate),
-            wire.PER_SAMPLE: bool(cohort.per_sample),
-            **({wire.LISTENS: sorted(self.listens)} if self.listens else {}),
-            **({wire.COUNTS: True} if self.session.setup.scheme.divides else {}),
+            _wire.DATA_RATE: float(cohort.data_rate),
+            _wire.PER_SAMPLE: bool(cohort.per_sample),
+            **({_wire.LISTENS: sorted(self.listens)} if self.listens else {}),
+            **({_wire.COUNTS: True} if self.session.setup.scheme.divides else {}),
         }
         times = dict(zip(cohort.clients.tolist(), cohort.draws.tolist(), strict=True))
         most = max(times.values(), default=1) if self.per_draw else 1
@@ -196,7 +195,7 @@ class FlowerCarrier(Transport):
             wanted = [c for c in clients if draw == 0 or times.get(c, 1) > draw]
             some = np.array(wanted, dtype=np.int64)
             letters += self._letters(
-                some, config, wire.TRAIN, model=True, draw=draw, own=self._noise(cohort)
+                some, config, _wire.TRAIN, model=True, draw=draw, own=self._noise(cohort)
             )
         return letters
 
@@ -209,7 +208,7 @@ class FlowerCarrier(Transport):
         clip = private.longest(memory)
         deviation = private.deviation_at(clip) / math.sqrt(private.clients)
         return {
-            client: {wire.CLIP: clip, wire.WEIGHT: weight, wire.NOISE: deviation}
+            client: {_wire.CLIP: clip, _wire.WEIGHT: weight, _wire.NOISE: deviation}
             for client, weight in zip(cohort.clients.tolist(), counted.tolist(), strict=True)
         }
 
@@ -229,12 +228,12 @@ class FlowerCarrier(Transport):
         def content(client: int) -> RecordDict:
             more: dict[str, Any] = {**session.streams(client, draw), **told.get(client, {})}
             if self._questioned and model:
-                more[wire.MODEL] = session.model_name
+                more[_wire.MODEL] = session.model_name
             if self.algorithm and model:
-                more |= {wire.ALGORITHM: self.algorithm, wire.COUNTED: session.counted(client)}
-            out = RecordDict({wire.CONFIG: ConfigRecord({**config, **more})})
+                more |= {_wire.ALGORITHM: self.algorithm, _wire.COUNTED: session.counted(client)}
+            out = RecordDict({_wire.CONFIG: ConfigRecord({**config, **more})})
             if model and client not in self._holders:
-                out[wire.ARRAYS] = session.sent
+                out[_wire.ARRAYS] = session.sent
                 out.update(self._vectors)
                 self._models += 1
             return out
@@ -303,7 +302,7 @@ class FlowerCarrier(Transport):
     def _lost(self) -> list[int]:
         """Those who complain that they no longer have the model: they are sent it again."""
         said = self.session.gate.errors
-        lost = [c for c in said if c in self._holders and wire.NO_MODEL in said[c]]
+        lost = [c for c in said if c in self._holders and _wire.NO_MODEL in said[c]]
         self._holders -= set(lost)
         return lost
 
@@ -333,14 +332,14 @@ class FlowerCarrier(Transport):
         more = 8 * sum(length for (length,) in lengths)
         limit = layout.nbytes + 16 * layout.dimension + SPARE + more
         form = Form(dict(layout.shapes), limit=limit)
-        records = (wire.ARRAYS, wire.CHANGE)
+        records = (_wire.ARRAYS, _wire.CHANGE)
         read: dict[int, tuple[Array, Arrays, Arrays]] = {}
 
         def look(report: Admitted) -> tuple[Fault, str] | None:
             change = session.change(dict(report.arrays), report.record)
-            heard = _record(report.message, wire.ANSWER) if self.listens else {}
-            payloads = _record(report.message, wire.PAYLOADS)
-            if self._private is not None and wire.NOISE not in wire.config_of(report.message):
+            heard = _record(report.message, _wire.ANSWER) if self.listens else {}
+            payloads = _record(report.message, _wire.PAYLOADS)
+            if self._private is not None and _wire.NOISE not in _wire.config_of(report.message):
                 return Fault.WRONG_KEYS, "it added no noise: clients must run a client_app"
             if session.setup.scheme.divides and _number_in(report.message) is None:
                 return Fault.WRONG_KEYS, "it does not tell how many samples took part"
@@ -407,7 +406,7 @@ class FlowerCarrier(Transport):
 
 def _number_in(reply: Message) -> int | None:
     """How many samples took part, as a client says; None where it says nothing that can be."""
-    told = wire.config_of(reply).get(wire.COUNTS)
+    told = _wire.config_of(reply).get(_wire.COUNTS)
     return told if type(told) is int and 0 <= told <= MOST_SAMPLES else None
 
 
@@ -418,7 +417,7 @@ def _mean(changes: list[Array]) -> Array:
 def _record(reply: Message, name: str) -> Arrays:
     """The arrays that came in a reply under a name; nothing if none did."""
     record = reply.content.array_records.get(name)
-    return {} if record is None else wire.from_record(record)
+    return {} if record is None else _wire.from_record(record)
 
 
 def word_of(algorithm: Algorithm) -> str:
@@ -428,4 +427,4 @@ def word_of(algorithm: Algorithm) -> str:
 
 def _keeps(report: Admitted, model: str) -> bool:
     """Whether a client says that it has kept the model of its question."""
-    return wire.config_of(report.message).get(wire.MODEL) == model
+    return _wire.config_of(report.message).get(_wire.MODEL) == model
