@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedcohort.advice import catalogue_constants
-from fedcohort.cli.advice_shown import show_constants
+from fedcohort.cli.advise import show_constants
 
 N, M, CLASSES = 20, 5, 4
 

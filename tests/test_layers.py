@@ -166,7 +166,7 @@ def test_privacy_never_sees_the_simulator() -> None:
         ("data/_files.py", "np.load('x.npy', allow_pickle=True)"),
         ("data/_files.py", "joblib.load('x')"),
         ("data/_files.py", "yaml.load('x')"),
-        ("cli/demo.py", "eval('1')"),
+        ("cli/compare.py", "eval('1')"),
         ("simulation/_engine.py", "np.random.shuffle(x)"),
         ("simulation/_engine.py", "rng = np.random.default_rng()"),
     ],

@@ -15,8 +15,8 @@ from fedcohort import Federation, Selector, scheme
 from fedcohort._internal.errors import BadInput, BadParameter, FedcohortWarning, UnknownName
 from fedcohort.advice import advise
 from fedcohort.cli import app
-from fedcohort.cli.advice_shown import LEGEND, draw, show
-from fedcohort.cli.columns import read_columns
+from fedcohort.cli.advise import LEGEND, draw, show
+from fedcohort.cli.tables import read_columns
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import pytest
 
 from fedcohort import Comparison
 from fedcohort._internal.errors import FedcohortWarning
-from fedcohort.cli import demo, main
+from fedcohort.cli import compare as demo
+from fedcohort.cli import main
 from fedcohort.schemes import schemes
 from fedcohort.simulation._progress import Watch
 from helpers.bibtex import check

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from fedcohort import Comparison
 from fedcohort._internal.errors import BadInput
-from fedcohort.cli import app, demo
+from fedcohort.cli import app
+from fedcohort.cli import compare as demo
 
 
 def run(*words: Any) -> str:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fedcohort import Federation, scheme
 from fedcohort._internal.errors import FedcohortError
 from fedcohort.cli import app
-from fedcohort.cli.price import show_all
+from fedcohort.cli.privacy import show_all
 from fedcohort.privacy import price
 from fedcohort.schemes import SCHEMES
 
@@ -174,7 +174,7 @@ def test_all_schemes_are_priced_but_for_those_that_do_not_apply(tmp_path, monkey
     file = tmp_path / "f.csv"
     file.write_text("20\n" + "1\n" * 20)
     names = ["binomial", "poisson", "pow-d"]
-    monkeypatch.setattr("fedcohort.cli.price.SCHEMES", Some(names))
+    monkeypatch.setattr("fedcohort.cli.privacy.SCHEMES", Some(names))
     out = run("--sizes", str(file), "-m", "4", "-T", "3")
     assert "Not applicable: poisson. The 'm' parameter of poisson must be at most" in out
     assert run(str(file), "-m", "4", "-T", "3") == out  # as `advise f.csv`

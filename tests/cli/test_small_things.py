@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fedcohort import Federation, report, simulate
 from fedcohort._internal.errors import BadInput, UnknownName, own_line
 from fedcohort.cli import app, bench
-from fedcohort.cli.scheme_template import QUESTIONS, scheme_file
+from fedcohort.cli.new import QUESTIONS, scheme_file
 from fedcohort.report import _ranking
 from fedcohort.schemes import SCHEMES
 from fedcohort.server import AsDrawn

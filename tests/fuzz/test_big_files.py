@@ -219,7 +219,7 @@ except FedcohortError as error:
 
 READERS = {
     "sizes": "fedcohort.cli.tables:read_sizes",
-    "columns": "fedcohort.cli.columns:read_columns",
+    "columns": "fedcohort.cli.tables:read_columns",
     "width": "fedcohort.cli.tables:width_of",
     "histograms": "fedcohort.cli.tables:read_histograms, None, 3",
     "devices": "fedcohort.simulation._devices:_lines",

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools" / "site"))
 
 import explorer_data  # noqa: E402
 from fedcohort._internal.errors import BadInput  # noqa: E402
-from fedcohort.cli.columns import read_clients  # noqa: E402
+from fedcohort.cli.tables import read_clients  # noqa: E402
 
 SCRIPTS = ROOT / "docs" / "assets" / "explorer"
 COMPUTING = ("chances.js", "laws.js", "price.js", "advice.js")

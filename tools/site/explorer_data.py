@@ -8,7 +8,7 @@ from typing import Any
 from fedcohort.advice import SchemeFacts, advise
 from fedcohort.advice._assessment import declared
 from fedcohort.advice._recommendation import about_m, learns, secure
-from fedcohort.cli import headings
+from fedcohort.cli import tables as headings
 from fedcohort.schemes import SCHEMES, scheme
 
 NAMES = (

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from fedcohort._internal.errors import FOREIGN, BadInput, FedcohortError, brief
 from fedcohort._internal.parameters import OneOf, Whole
-from fedcohort.cli.places import check_places
+from fedcohort.cli.options import check_places
 from fedcohort.cli.running import RayOption, check_jobs, check_options, command_line
 from fedcohort.simulation._engine import SEEDS_LIMIT
 from fedcohort_papers.recipes import EXIT, SCALES, Judged, Recipe, Run, Scale, recipe, recipes

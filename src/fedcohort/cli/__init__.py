@@ -36,16 +36,16 @@ from fedcohort.cli import packages
 COMMANDS = {
     "advise": "advise",
     "attack": "attack",
-    "audit": "audit",
+    "audit": "privacy",
     "bench": "bench",
     "check": "check",
     "compare": "compare",
-    "demo": "demo",
+    "demo": "compare",
     "new": "new",
-    "price": "price",
+    "price": "privacy",
     "report": "report",
     "schemes": "schemes",
-    "settings": "settings",
+    "settings": "schemes",
     "tune": "tune",
 }
 """Every command, and the module of this package that defines it."""

@@ -1,35 +1,281 @@
-"""``fedcohort advise``: which scheme, from sizes alone."""
+"""The command ``advise``, and how advice is printed."""
 
 from __future__ import annotations
 
 import json
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from fedcohort._internal.errors import BadInput, FedcohortWarning, brief
 from fedcohort._internal.parameters import split
 from fedcohort._internal.types import Array, Ints
 from fedcohort.advice import advise as advise_on
 from fedcohort.advice import catalogue_constants
-from fedcohort.cli.advice_shown import draw, show, show_constants
-from fedcohort.cli.columns import ColumnOption, read_clients
-from fedcohort.cli.places import PAGES, PICTURES, check_file
+from fedcohort.advice._assessment import KNOWN, SchemeFacts
+from fedcohort.advice._ranking import Advice, ConstantsRow
+from fedcohort.advice._recommendation import WhichM, about_m, in_bytes
+from fedcohort.cli.options import PAGES, PICTURES, check_file, typed
 from fedcohort.cli.tables import (
+    ColumnOption,
     Sizes,
     federation_of,
+    read_clients,
     read_histograms,
     read_updates,
 )
-from fedcohort.cli.words import typed
 from fedcohort.report._format import counted
+from fedcohort.report._text_table import fit_table, say, wide
 from fedcohort.schemes import SCHEMES
 from fedcohort.selection._federation import Federation, canonical_ids
 from fedcohort.server._selector import Selector
+
+# What `fedcohort advise` prints and draws.
+
+
+def show_constants(rows: tuple[ConstantsRow, ...], console: Console | None = None) -> None:
+    """(A, B, w), and who has none."""
+    out, known = wide(console), [row for row in rows if row.a is not None]
+    columns = {
+        "scheme": [row.name for row in known],
+        "A": [_number(row.a) for row in known],
+        "B": [_number(row.b) for row in known],
+        "w": [row.w for row in known],
+        "unlike": [_number(row.unlike) for row in known],
+        "alike": [_number(row.alike) for row in known],
+        "is": [row.how for row in known],
+    }
+    say(out, "Variance of the aggregate <= A sum p^2 |x|^2 / w - B |sum p x|^2, for all x.\n")
+    table, dropped = fit_table(columns, out, ("is", "alike"), left=("w", "is"))
+    out.print(table)
+    if dropped:
+        say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+    say(out, "\nUpdates of length 1 vary by at most: unlike if they cancel out, alike if all are")
+    say(out, "the same. Ordered by unlike; A alone orders nothing, as w differs.")
+    _say_why(
+        [row for row in rows if row.a is None], "\nNo constants, as they have no such law:", out
+    )
+
+
+def _say_why(rows: Sequence[ConstantsRow | SchemeFacts], head: str, out: Console) -> None:
+    """Who is left out and why, those with the same reason on one line."""
+    if rows:
+        say(out, head)
+    for note in dict.fromkeys(row.note for row in rows):
+        alike = ", ".join(row.name for row in rows if row.note == note)
+        say(out, f"{alike}: {note}", indent=2)
+
+
+def show(advice: Advice, console: Console | None = None) -> None:
+    """What to use in plain sentences, how many clients, the table with its legend, the reasons."""
+    out = wide(console)
+    head = f"Use {advice.recommended}." if advice.recommended else "Nothing can be recommended."
+    out.print(Text(head, "bold"))
+    for line in advice.plain:
+        say(out, line, indent=2)
+    for number, line in enumerate(about_m(advice)):
+        say(out, f"\n{line}" if number == 0 else line, indent=2)
+    if advice.which_m is not None and len(advice.which_m.rows) > 1:
+        out.print("")
+        out.print(Padding(_which_m(advice.which_m, out), (0, 0, 0, 2), expand=False))
+    say(out, f"\n{_head(advice)}\n")
+    if advice.compared:
+        _show_table(advice, out)
+    else:
+        say(out, "There is nothing to compare: none of these schemes has a known law here.")
+    estimated = [row for row in advice.rows if row.status == "approximate"]
+    _say_why(estimated, "\nEstimated, because no formula gives it:", out)
+    rest = [_in_short(row, advice) for row in advice.rows if row.status not in KNOWN]
+    _say_why(rest, "\nNot computed (what each needs: --json):", out)
+    say(out, "\nWhy, in detail:")
+    for line in advice.reasons:
+        say(out, line, indent=2)
+    say(out, "\nWhat this cannot know:")
+    for line in advice.cannot_know:
+        say(out, line, indent=2)
+
+
+def _in_short(row: SchemeFacts, advice: Advice) -> SchemeFacts:
+    """Return the row with one note for all schemes that cannot have so large an m."""
+    too_large = row.status == "not applicable" and "must be at most" in row.note
+    if advice.m < advice.n or not too_large:
+        return row
+    note = (
+        f"m = {advice.m}, or the number of strata, is too large for {counted(advice.n, 'client')}."
+    )
+    return replace(row, note=note)
+
+
+def _show_table(advice: Advice, out: Console) -> None:
+    """The schemes whose law is known, and what each column says."""
+    columns = _columns(advice.compared, advice.rounds)
+    table, dropped = fit_table(columns, out, FIRST_TO_GO, left=WORDY)
+    out.print(table)
+    if dropped:
+        say(out, f"In a wider window, or with --json: {', '.join(dropped)}.")
+    out.print("")
+    for heading in columns:
+        if heading not in dropped and (means := _meaning(heading, advice)):
+            say(out, f"{heading}: {means}", indent=2)
+
+
+def _which_m(found: WhichM, out: Console) -> Any:
+    """The recommended m and its neighbours, for the same progress."""
+    rows = found.rows
+    columns = {
+        "m": [f"{r.m:,}{' <' if r.m == found.recommended else '  '}" for r in rows],
+        "rounds": [f"{r.rounds:,.0f}" for r in rows],
+        "trainings": [_count(r.trainings) for r in rows],
+        "bytes in all": [_bytes(r.bytes_total) for r in rows],
+        "2m saves": [f"{r.saved:.0%} of rounds" for r in rows],
+    }
+    if all(row.bytes_total is None for row in rows):
+        del columns["bytes in all"]
+    return fit_table(columns, out, ("2m saves", "trainings"))[0]
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _meaning(heading: str, advice: Advice) -> str:
+    """What a column of the table says, in words."""
+    if heading == "score":
+        return f"how much chance moves the average of a round ({advice.criterion}); less is better"
+    return LEGEND.get(heading.partition(",")[0], "")
+
+
+LEGEND = {
+    "bias": "0 where over the rounds every client counts for exactly its share",
+    "Sigma": "how much single weights vary from round to round, summed",
+    "gamma": "Sigma with what the clients' own noise adds",
+    "Var sum": "how much the sum of the weights varies: the length of the step",
+    "clients": "how many train in a round, on average (and how many must compute)",
+    "epsilon": "what the run costs the worst-off client in privacy; less is better",
+    "noise": "its deviation on the sum, in clipping norms, for the wanted epsilon; less is better",
+    "never seen (worst)": "chance never to take part, of the average and of the worst-off client",
+    "bytes/round": "sent in a round, both ways: questions, models, updates",
+    "bytes": "sent in all rounds, both ways, with what is asked once before the first",
+    "secure agg.": "yes: the server sees sums only; partly: answers stay visible; no: not usable",
+    "asks": "what clients are asked beyond training",
+    "discloses": "what the server learns of single clients",
+}
+"""The legend of the table."""
+
+
+def _head(advice: Advice) -> str:
+    without = ""
+    if advice.left_out:
+        are = "is" if advice.left_out == 1 else "are"
+        without = f" ({counted(advice.left_out, 'client')} without samples {are} left out)"
+    return (
+        f"{counted(advice.n, 'client')}{without}, m = {advice.m}, "
+        f"{counted(advice.rounds, 'round')}, "
+        f"sum p^2 = {advice.sum_squares:.4g} (1/n = {1 / advice.n:.4g})"
+    )
+
+
+WORDY = ("secure agg.", "asks", "discloses")
+FIRST_TO_GO = (
+    "discloses", "asks", "bytes/round", "secure agg.", "bytes,", "gamma", "Var sum", "never",
+    "clients", "Sigma",
+)  # fmt: skip
+"""Columns in the order in which a narrow window loses them."""
+
+
+def _told(heading: str, numbers: list[float | None]) -> dict[str, list[str]]:
+    """A column where there is anything to tell."""
+    return {heading: [_number(number) for number in numbers]} if any(numbers) else {}
+
+
+def _columns(rows: Sequence[SchemeFacts], rounds: int) -> dict[str, list[str]]:
+    priced = any(row.bytes_total is not None for row in rows)
+    total = {f"bytes, {counted(rounds, 'round')}": [_bytes(row.bytes_total) for row in rows]}
+    return {
+        "scheme": [row.name + " (oracle)" * row.oracle for row in rows],
+        "score": [_number(row.score) for row in rows],
+        "bias": ["0" if row.unbiased else _number(row.bias) for row in rows],
+        "Sigma": [_number(row.sigma) for row in rows],
+        "gamma": [_number(row.gamma) for row in rows],
+        "Var sum": [_number(row.weight_sum_variance) for row in rows],
+        "clients": [_clients(row) for row in rows],
+        **({"epsilon": [_number(r.epsilon) for r in rows]} if any(r.epsilon for r in rows) else {}),
+        **(
+            {"noise": [_number(r.deviation) for r in rows]}
+            if any(r.deviation for r in rows)
+            else {}
+        ),
+        "never seen (worst)": [f"{r.never_mean:.1%} ({r.never_worst:.1%})" for r in rows],
+        **({"bytes/round": [_bytes(row.bytes_per_round) for row in rows]} if priced else {}),
+        **(total if priced else {}),
+        "secure agg.": [row.secure_aggregation.split(":")[0].split(";")[0] for row in rows],
+        "asks": [row.needs if row.needs != "nothing" else "-" for row in rows],
+        "discloses": [
+            ", ".join(dict.fromkeys(line.split(" (")[0] for line in row.discloses)) or "-"
+            for row in rows
+        ],
+    }
+
+
+def _clients(row: SchemeFacts) -> str:
+    """How many train; and how many must compute, where those are more."""
+    trained, computing = row.expected_distinct, row.computing
+    more = trained is not None and computing is not None and computing > trained + 0.5
+    return _number(trained) + (f" ({computing:.0f} compute)" if more else "")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "0" if abs(value) < 1e-14 else f"{value:.4g}"
+
+
+def _bytes(value: float | None) -> str:
+    return "-" if value is None else in_bytes(value)
+
+
+BEST: dict[str, Any] = {"linewidth": 3.0, "marker": "o", "markersize": 7, "zorder": 3}
+OTHER: dict[str, Any] = {"linewidth": 1.4, "marker": "o", "markersize": 4, "linestyle": "--"}
+"""How the picture shows the recommended scheme, above the others, which may lie on it."""
+
+
+def draw(advice: Advice, path: Path) -> None:
+    """Scores over m, both axes logarithmic."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for name, scores in advice.sweep.scores.items():
+        values: list[Any] = [np.nan if score is None else score for score in scores]
+        style = BEST if name == advice.recommended else OTHER
+        axes.plot(advice.sweep.m, values, label=name, **style)
+    axes.set(xscale="log", xlabel="m, clients per round", ylabel="score (less is better)")
+    axes.set_xticks(advice.sweep.m, labels=[str(m) for m in advice.sweep.m])
+    axes.set_xticks([], minor=True)
+    axes.set_yscale("linear" if _has_zero(advice) else "log")
+    axes.set_title("How much of a round is left to chance", fontsize=10)
+    axes.legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _has_zero(advice: Advice) -> bool:
+    scores = [score for row in advice.sweep.scores.values() for score in row]
+    return any(score is not None and score < 1e-12 for score in scores)
+
+
+# ``fedcohort advise``: which scheme, from sizes alone.
 
 
 def advise(

@@ -1,14 +1,15 @@
-"""``fedcohort compare``: schemes x seeds on a data set, with a report."""
+"""The commands ``compare`` and ``demo``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedcohort._internal.parameters import OneOf, Real, Whole
-from fedcohort.cli.experiment import dated, understood
+from fedcohort.cli.options import check_places, dated, understood
 from fedcohort.cli.running import (
     CrossingOption,
     RayOption,
@@ -17,22 +18,29 @@ from fedcohort.cli.running import (
     part_option,
     run,
 )
+from fedcohort.cli.tables import read_importance
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
+from fedcohort.schemes import SCHEMES as ALL_SCHEMES
+from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.server._aggregators import AGGREGATORS
 from fedcohort.server._dropouts import RULES
 from fedcohort.server._guards import GUARDS
 from fedcohort.server._optimizers import OPTIMISERS
 from fedcohort.server._stragglers import STRAGGLERS
 from fedcohort.server._trace import CROSSINGS, SUSTAINED
+from fedcohort.simulation import LocalWork
 from fedcohort.simulation._availability import AVAILABILITIES
 from fedcohort.simulation._comparison import default_seeds
 from fedcohort.simulation._devices import DEVICES
+from fedcohort.simulation._engine import SEEDS_LIMIT
 from fedcohort.simulation._measures import MEASURES
-from fedcohort.simulation._problem import OTHERWISE
+from fedcohort.simulation._problem import OTHERWISE, Problem
 from fedcohort.training._algorithms import ALGORITHMS
 from fedcohort.training._local import SCHEDULES
 from fedcohort.training._model import MODELS
+
+# ``fedcohort compare``: schemes x seeds on a data set, with a report.
 
 BY_DEFAULT = f"natural where the data name clients, else {OTHERWISE}"
 """How data is divided without --partition."""
@@ -209,4 +217,48 @@ def compare(
         jobs=jobs,
         ray=ray,
         **experiment.options,
+    )
+
+
+# ``fedcohort demo``: seven ways of choosing clients on real data, in a minute or two.
+
+SCHEMES = (
+    "fedavg",
+    "uniform",
+    "md",
+    "clustered-size",
+    "clustered-similarity",
+    "optimal",
+    "target",
+)
+PROBLEM = Problem("digits", "one-class-per-client", {"n": 50, "per_client": 25})
+WORK = LocalWork(steps=20, batch=10, lr=0.1)
+TARGET = 0.85
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
+    rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = default_seeds(len(SCHEMES)),
+    importance: Annotated[
+        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
+    ] = "size",
+) -> None:
+    """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
+    check_options(
+        {"--rounds": (Whole(1, ROUND_LIMIT), rounds), "--seeds": (Whole(1, SEEDS_LIMIT), seeds)}
+    )
+    check_places({"--out": out})
+    problem = replace(PROBLEM, importance=read_importance(importance))
+    folder = out or Path("runs") / "demo"
+    print("Handwritten digits on 50 clients that hold one class each; 10 clients a round.")
+    run(
+        problem,
+        [ALL_SCHEMES.build(name, otherwise={"m": 10}) for name in SCHEMES],
+        rounds=rounds,
+        seeds=range(seeds),
+        folder=folder,
+        out=folder,  # the default is always the same: the same command goes on
+        target=TARGET,
+        work=WORK,
     )

@@ -13,7 +13,7 @@ import typer
 from fedcohort import report as reports
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import OneOf
-from fedcohort.cli.places import PAGES, check_file, check_folders
+from fedcohort.cli.options import PAGES, check_file, check_folders
 from fedcohort.cli.running import ReferenceOption, check_options
 from fedcohort.report._runs import ALL_PAIRS
 from fedcohort.server._trace import CROSSINGS

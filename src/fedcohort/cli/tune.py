@@ -18,9 +18,8 @@ from fedcohort import report
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import OneOf, Real, Whole, pieces
 from fedcohort.cli.compare import compare
-from fedcohort.cli.experiment import dated, understood
+from fedcohort.cli.options import dated, typed, understood
 from fedcohort.cli.running import check_options, command_line, partition_used
-from fedcohort.cli.words import typed
 from fedcohort.report._text_table import fit_table, wide
 from fedcohort.simulation._problem import divisions, reading_once
 from fedcohort.simulation._trials import BY, Tuning

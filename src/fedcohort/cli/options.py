@@ -1,16 +1,18 @@
-"""What the options that `compare` and `tune` share mean."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import typer
+
 from fedcohort._internal.errors import BadInput
 from fedcohort._internal.parameters import OneOf, Real, Whole
-from fedcohort.cli.places import check_places
 from fedcohort.cli.running import check_jobs, check_options
 from fedcohort.cli.tables import read_importance
 from fedcohort.selection._queries import ROUND_LIMIT
@@ -29,6 +31,60 @@ from fedcohort.simulation._measures import known_measures
 from fedcohort.simulation._problem import LIMIT, Problem
 from fedcohort.training._algorithms import algorithm
 from fedcohort.training._local import BATCHES
+
+# Where commands may write.
+
+
+def check_places(options: dict[str, Path | None]) -> None:
+    """Refuse a dash where a file or folder is written: it would be one of that name."""
+    for name, place in options.items():
+        if place is not None and str(place) == "-":
+            raise BadInput(
+                f"The option {name} must be a path. Got - instead, which is none: only --json "
+                "and `report --latex -` write to standard output."
+            )
+
+
+PICTURES = (".png", ".svg", ".pdf")
+"""What a single picture may be written as."""
+PAGES = (".html", ".htm")
+"""What a page may be called, so that a browser opens it."""
+
+
+def check_file(option: str, place: Path | None, endings: Sequence[str] = ()) -> None:
+    """Refuse, before anything is computed, a place where no such file can be written."""
+    if place is None:
+        return
+    check_places({option: place})
+    if place.is_dir():
+        raise BadInput(
+            f"The option {option} must be a file. Got {place} instead, which is a folder: name a "
+            "file in it."
+        )
+    if endings and place.suffix.lower() not in endings:
+        *first, last = endings
+        raise BadInput(
+            f"The option {option} must end in {', '.join(first)} or {last}. Got {place} instead."
+        )
+    there = next(parent for parent in place.absolute().parents if parent.exists())
+    if not there.is_dir():
+        raise BadInput(
+            f"The option {option} must be a file in a folder. Got {place} instead, and {there} is "
+            "no folder."
+        )
+
+
+def check_folders(options: dict[str, Path | None]) -> None:
+    """Refuse, before anything is computed, a file where a folder is written."""
+    check_places(options)
+    for name, place in options.items():
+        if place is not None and place.exists() and not place.is_dir():
+            raise BadInput(
+                f"The option {name} must be a folder. Got {place} instead, which is a file."
+            )
+
+
+# What the options that `compare` and `tune` share mean.
 
 
 @dataclass(frozen=True)
@@ -124,3 +180,17 @@ def dated(folder: str) -> Path:
 
 def _told(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
+
+
+# Which words of a command were typed, and which stand there by default.
+
+
+def typed(context: typer.Context) -> dict[str, str]:
+    """The options that were typed, by parameter, each as it is spelt at length."""
+    out = {}
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            out[name] = max(option.opts, key=len)
+    return out
