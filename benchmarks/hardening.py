@@ -4,7 +4,7 @@
         [--rounds 60] [--hardened clip ...] [--times 1.75 2 2.5 4 10]
 
 By default the digits among 50 clients, 10 a round. With ``--fleet`` a federation like that of
-`fedcohort attack`: MNIST (``FEDCOHORT_DATA``) among 1,000 clients with log-normal sizes and few
+tools/attack.py: MNIST (``FEDCOHORT_DATA``) among 1,000 clients with log-normal sizes and few
 labels each, 20 a round.
 
 How data are divided matters more than the seed: the cap on sizes changes the objective, for better
@@ -17,7 +17,7 @@ by division.
 
 With ``--times`` both caps are set to each of these numbers of fair shares, and what a hundredth of
 the clients gets by the lie that pays most stands beside the cost: what ``rate-cap`` promises, and
-the largest share of places, weight and step that `fedcohort attack` finds.
+the largest share of places, weight and step that `benchmarks/tools/attack.py` finds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from fedcohort.server import Guard
 from fedcohort.server._guards import HARDENED, SAVED, Hardened, RateCap, SizeCap
 from fedcohort.simulation import LocalWork, Problem
 from fedcohort.simulation._problem import reading_once
-from fedcohort.testing.attackers import attacked, lies_to
 from fedcohort.training import Task
+from tools.attackers import attacked, lies_to
 
 SETTINGS = {
     "poisson": "poisson:cap=true",  # a large client may be due more than one place

@@ -76,10 +76,7 @@ def test_the_demo_takes_importances(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         run("demo", "--importance", "nowhere")
 
 
-def test_check_and_bench(numbers: Path) -> None:
+def test_check(numbers: Path) -> None:
     for which in ("equal", numbers):
         rows = json.loads(run("check", "md", "--importance", which, "--json"))
         assert {row["name"]: row["outcome"] for row in rows}["unbiased"] == "ok"
-    assert json.loads(run("bench", "md", "-n", 50, "--importance", "equal", "--json"))
-    with pytest.raises(BadInput, match="50 clients, got 4 numbers"):
-        run("bench", "md", "-n", 50, "--importance", numbers)

@@ -35,7 +35,7 @@ WORDS = [
     *("=", "[", "..", "/", "/dev/null", "--rounds", "--format", "json", "é", "\u202e", "--cite"),
 ]
 COMMANDS = sorted(_commands() | packages.texts(_commands()))
-LONG = {"attack", "bench", "check", "compare", "demo", "price", "reproduce", "tune"}
+LONG = {"check", "compare", "demo", "price", "reproduce", "tune"}
 """They would run for long."""
 
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
+from bench import bench
 from fedcohort import Federation, scheme, simulate
 from fedcohort._internal.errors import CheckFailed
 from fedcohort._internal.types import Array
@@ -80,7 +82,10 @@ def test_compare(file: Path, tmp_path: Path) -> None:
 
 @each_file
 def test_bench(file: Path) -> None:
-    (row,) = json.loads(command("bench", file, "-n", 30, "-m", 3, "-d", 20, "--json"))
+    program = Typer()
+    program.command()(bench)
+    words = [str(file), *("-n", "30"), *("-m", "3"), *("-d", "20"), "--json"]
+    (row,) = json.loads(CliRunner().invoke(program, words).stdout)
     assert (row["note"], row["times uniform"] > 0) == ("", True)
 
 

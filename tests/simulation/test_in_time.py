@@ -15,8 +15,8 @@ from fedcohort import simulate
 from fedcohort._internal.errors import BadInput, DataNotFound
 from fedcohort.simulation import availability
 from fedcohort.simulation._availability import Intervals, InTime, Sessions
-from fedcohort.simulation.fedscale import convert_behaviour, convert_capacity, plain_values
 from fedcohort.training import LocalWork, Quadratic
+from fedscale import convert_behaviour, convert_capacity, plain_values
 
 WORK = LocalWork(steps=10, batch=10)
 

@@ -35,9 +35,7 @@ from fedcohort.cli import packages
 
 COMMANDS = {
     "advise": "advise",
-    "attack": "attack",
     "audit": "privacy",
-    "bench": "bench",
     "check": "check",
     "compare": "compare",
     "demo": "compare",

@@ -410,7 +410,7 @@ class Replay(InTime):
 
     The file has a line of JSON for every interval, ``{"client": "a", "start": 0, "end": 300}`` in
     seconds; ``"period"`` in the first line of a client says after how long its trace starts anew.
-    `fedcohort.simulation.fedscale` makes it of FedScale's. Clients of a run are given
+    `benchmarks/tools/fedscale.py` makes it of FedScale's. Clients of a run are given
     clients of the file at random, each once, or several times where the file has fewer.
 
     Parameters

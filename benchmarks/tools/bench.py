@@ -1,4 +1,4 @@
-"""``fedcohort bench``: how long choosing takes, scheme by scheme, on this machine."""
+"""How long choosing takes, scheme by scheme, on this machine: python benchmarks/tools/bench.py."""
 
 from __future__ import annotations
 
@@ -180,3 +180,10 @@ def _milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     return f"{1e3 * seconds:,.{0 if seconds >= 0.1 else 2}f}"
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(bench)
+    except FedcohortError as error:
+        sys.exit(f"Error: {error}")

@@ -1,4 +1,4 @@
-"""``fedcohort bench``: every scheme gets a row, answers are not counted."""
+"""benchmarks/tools/bench.py: every scheme gets a row, answers are not counted."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ import time
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from bench import Script, bench
 from fedcohort import Federation
 from fedcohort._internal.errors import BadParameter
-from fedcohort.cli import app
-from fedcohort.cli.bench import Script
 from fedcohort.schemes import schemes
 from fedcohort.selection import LOSS, Ask
 
 run = CliRunner().invoke
 
 
+def app() -> typer.Typer:
+    out = typer.Typer()
+    out.command()(bench)
+    return out
+
+
 def test_every_scheme_has_a_row_and_times():
-    rows = json.loads(run(app(), ["bench", "-n", "30", "-m", "3", "-d", "20", "--json"]).stdout)
+    rows = json.loads(run(app(), ["-n", "30", "-m", "3", "-d", "20", "--json"]).stdout)
     assert [row["scheme"] for row in rows] == list(schemes())
     uniform = next(row for row in rows if row["scheme"] == "uniform")
     for row in rows:
@@ -33,11 +39,11 @@ def test_every_scheme_has_a_row_and_times():
 
 def test_a_mistake_in_a_word_is_told_before_anything_is_timed():
     with pytest.raises(BadParameter, match="at least m"):
-        run(app(), ["bench", "uniform", "pow-d:d=6", "-m", "20"], catch_exceptions=False)
+        run(app(), ["uniform", "pow-d:d=6", "-m", "20"], catch_exceptions=False)
 
 
 def test_what_does_not_fit_is_a_note():
-    found = run(app(), ["bench", "pow-d", "md", "-n", "10", "-m", "20", "--json"])
+    found = run(app(), ["pow-d", "md", "-n", "10", "-m", "20", "--json"])
     refused, timed = json.loads(found.stdout)
     assert "at most the number of clients" in refused["note"]
     assert refused["round"] is None

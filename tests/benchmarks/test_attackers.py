@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+import attack as command
+from attackers import Influence, attacked, lies_to
 from fedcohort._internal.errors import BadInput, FedcohortError
-from fedcohort.cli import attack as command
 from fedcohort.schemes import SCHEMES
 from fedcohort.server._guards import SAVED, RateCap
-from fedcohort.testing.attackers import Influence, attacked, lies_to
 
 FLEET = {"n": 100, "attackers": 1, "rounds": 50}
 M = 5

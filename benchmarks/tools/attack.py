@@ -1,4 +1,4 @@
-"""``fedcohort attack``: what a few liars get out of every scheme, before and after hardening."""
+"""What a few liars get out of every scheme: python benchmarks/tools/attack.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attackers import LIES, Influence, attacked, lies_to
 from fedcohort._internal.errors import BadInput, FedcohortError
 from fedcohort._internal.parameters import Whole
 from fedcohort.cli.running import CLIENTS_LIMIT, check_options, part_option
@@ -15,7 +16,6 @@ from fedcohort.schemes import SCHEMES
 from fedcohort.selection._queries import ROUND_LIMIT
 from fedcohort.selection._scheme import Scheme
 from fedcohort.server._guards import GUARDS, Guard, guards
-from fedcohort.testing.attackers import LIES, Influence, attacked, lies_to
 
 _SETTINGS = {"poisson": "poisson:cap=true"}
 """With a size that is large enough there is no law without it."""
@@ -100,3 +100,10 @@ def _line(row: dict[str, Any], wide: int) -> str:
     found = [row[when] for when in ("before", "hardened")]
     cells = [f"{100 * share:8.1f}" for each in found if each for share in each.values()]
     return f"{row['scheme']:{wide}}  {row['lie']:{_LIE}}{''.join(cells) or '  ' + row['note']}"
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(attack)
+    except FedcohortError as error:
+        sys.exit(f"Error: {error}")
