@@ -18,15 +18,7 @@ from fedcohort._internal import registry
 from fedcohort._internal.errors import own_line
 from fedcohort.cli import app, main
 from fedcohort_papers import command
-from fedcohort_papers.recipes import (
-    RECIPES,
-    Claim,
-    Close,
-    Computed,
-    Exact,
-    Recipe,
-    Scale,
-)
+from fedcohort_papers.recipes import RECIPES, Claim, Close, Computed, Exact, Recipe, Scale
 from fedcohort_papers.reproduction import COMPUTED
 
 MINE = """

@@ -16,10 +16,7 @@ from fedcohort._internal.registry import Kind
 from fedcohort.report import _ranking
 from fedcohort.report._figure import ORACLE, Drawing
 from fedcohort.report._html import plain_table
-from fedcohort.report._ranking import (
-    Tested,
-    pairs,
-)
+from fedcohort.report._ranking import Tested, pairs
 from fedcohort.report._runs import marked, on_one_division, parts
 
 if TYPE_CHECKING:

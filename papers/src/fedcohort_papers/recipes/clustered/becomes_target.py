@@ -7,15 +7,7 @@ from dataclasses import replace
 from fedcohort.simulation import LocalWork, Problem
 from fedcohort_papers.recipes.clustered import PAPER
 from fedcohort_papers.recipes.clustered._arms import MD, ORACLE, READINGS, arms, of_both
-from fedcohort_papers.reproduction import (
-    Alike,
-    Bars,
-    Cell,
-    Curves,
-    Recipe,
-    Scale,
-    difference,
-)
+from fedcohort_papers.reproduction import Alike, Bars, Cell, Curves, Recipe, Scale, difference
 
 LEVEL, SPREAD = "accuracy:last=0.2", "spread:last=0.2"
 """Over the last fifth of the evaluations."""
