@@ -77,7 +77,7 @@ $(ENVIRONMENTS)/flower-next/.installed: $(VENV)/.installed-dev
 
 test-flower-next: $(ENVIRONMENTS)/flower-next/.installed  ## the tests of Flower on another flwr; NEXT_TESTS='flower and not slow' for real processes
 	OPENBLAS_NUM_THREADS=1 $(ENVIRONMENTS)/flower-next/bin/python -m pytest -m '$(NEXT_TESTS)' \
-	  tests/flower tests/algorithms/test_flower.py tests/catalogue/test_a_flower.py
+	  tests/flower tests/catalogue/test_a_flower.py
 
 test-wheel: $(VENV)/.installed-dev  ## both wheels alone, in empty environments outside the repository
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py

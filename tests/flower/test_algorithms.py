@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fedcohort
-from algorithms.control import Control
 from fedcohort._internal import store
 from fedcohort._internal.errors import BadInput, TooFewClients
 from fedcohort.privacy import ClientPolicy
 from fedcohort.server import AsDrawn, Redraw
 from fedcohort.training import Algorithm, FedProx, LocalWork, Payload, Quadratic
+from helpers.control import Control
 
 pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -24,7 +24,7 @@ from fedcohort.flower import _wire as wire
 from fedcohort.flower._client_values import Memory
 from helpers import weighed
 
-FILE = Path(__file__).with_name("control.py")
+FILE = Path(__file__).parents[1] / "helpers" / "control.py"
 N, D, ROUNDS = 8, 3, 6
 WORK = LocalWork(steps=4, lr=0.2, batch=None, mu=0.1)
 QUICK = flower.Limits(population=0.2, poll=0.01)

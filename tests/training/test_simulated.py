@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from algorithms.control import Control
 from fedcohort import LocalWork, compare, scheme, simulate
 from fedcohort._internal.errors import BadInput, UnknownName
 from fedcohort.cli import app
@@ -31,8 +30,9 @@ from fedcohort.training import (
     algorithm,
 )
 from fedcohort.training._algorithms import ALGORITHMS
+from helpers.control import Control
 
-FILE = Path(__file__).with_name("control.py")
+FILE = Path(__file__).parents[1] / "helpers" / "control.py"
 WORK = LocalWork(steps=3, batch=4, lr=0.1)
 SIZES = np.array([30, 7, 0, 61, 1, 20, 11, 40])
 
