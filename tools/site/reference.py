@@ -20,23 +20,20 @@ from fedcohort.cli import app
 
 FOLDER = "reference"
 MODULES = {
-    "core": "core",
-    "selector": "selector",
-    "schemes": "schemes",
+    "selection": "selection",
     "designs": "designs",
-    "theory": "theory",
-    "ledger": "ledger",
-    "server": "server server._optimizers server._aggregators server._dropouts server._guards",
-    "algorithms": "algorithms",
-    "learning": "learning learning._local",
-    "data": "data data.partition data.sets",
-    "simulation": "simulation simulation.problem simulation._availability trace "
-    "simulation.trials simulation.tuning",
-    "report": "report report._panel report._figure simulation._progress",
     "privacy": "privacy",
-    "flower": "flower",
-    "adapters": "adapters.nvflare adapters.pfl adapters.fedlab adapters._loop",
+    "schemes": "schemes",
+    "training": "training",
+    "server": "server",
+    "data": "data data.partition data.heterogeneity data.sets",
+    "simulation": "simulation",
+    "theory": "theory theory.simulated",
+    "advice": "advice",
     "testing": "testing",
+    "report": "report",
+    "flower": "flower",
+    "adapters": "adapters.nvflare adapters.pfl adapters.fedlab",
     "papers": "fedcohort_papers.reproduction",
 }
 """Pages of the API, each with the packages and modules whose public names it has: of fedcohort, or
