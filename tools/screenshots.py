@@ -23,7 +23,7 @@ PAGES = {
     "explorer": "explorer.html",
     "scheme": "schemes/clustered-size.html",
     "schemes": "schemes/index.html",
-    "reference": "reference/api/selector.html",
+    "reference": "reference/api/server.html",
     "gallery": "gallery.html",
     "notebook": "notebooks/own_model.html",
     "cohort": "notebooks/look_at_a_cohort.html",

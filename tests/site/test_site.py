@@ -21,7 +21,7 @@ PAGES = (
     "notebooks/own_model.html",
     "notebooks/look_at_a_cohort.html",
     "schemes/md.html",
-    "reference/api/selector.html",
+    "reference/api/server.html",
     "theory.html",
     "gallery.html",
 )

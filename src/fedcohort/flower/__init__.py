@@ -21,6 +21,7 @@ from fedcohort.flower._client import CohortClientApp, client_app
 from fedcohort.flower._client_values import Work
 from fedcohort.flower._exchange import Limits
 from fedcohort.flower._in_process import InProcessGrid, first_model, task_client
+from fedcohort.flower._monitoring import accountant
 from fedcohort.flower._strategy import CohortStrategy
 
 ClientApp = client_app
@@ -33,6 +34,7 @@ __all__ = [
     "InProcessGrid",
     "Limits",
     "Work",
+    "accountant",
     "client_app",
     "first_model",
     "task_client",

@@ -151,7 +151,7 @@ def _bernoulli(source: Source, numerator: int, denominator: int) -> bool:
 class _Words:
     """Single integers out of a generator, whose words are fetched by the hundred.
 
-    `fedcohort.maths._draws.below` has the same law; it is made for many integers at once and
+    `fedcohort.maths.below` has the same law; it is made for many integers at once and
     would spend most of its time on being called.
     """
 

@@ -58,7 +58,7 @@ class Shares:
         A positive value never becomes a zero share, however small.
 
         The whole is about 3/4 of a power of two, whatever the floats: a draw reads as many bits
-        as the whole has (`fedcohort.maths._draws.below`), so their number must not hang on a
+        as the whole has (`fedcohort.maths.below`), so their number must not hang on a
         rounding error. Then an edge between two clients moves by e/2 of the whole at most if
         every float changes by a factor in [1 - e, 1 + e] (see `fedcohort.maths._draws`), the end
         of the line by n/2 units; a word of the generator that lies at none of these gives the

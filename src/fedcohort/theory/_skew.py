@@ -103,7 +103,7 @@ def selection_skew(
     """Estimate rho of a scheme on a task, in its first round.
 
     The minimum and maximum are over the models given, so that ``lowest`` is at least, and
-    ``highest`` at most, what the theorem means. `fedcohort.theory._skew.skew_on` gathers
+    ``highest`` at most, what the theorem means. `fedcohort.theory.simulated.skew_on` gathers
     the losses.
 
     Parameters

@@ -250,7 +250,7 @@ ALONE = LocalWork(steps=200, batch=None, lr=0.1)
 
 @dataclass(frozen=True)
 class SkewOnTask:
-    """What `fedcohort.theory._skew.skew_bound` needs to know of a task and a scheme."""
+    """What `fedcohort.theory.skew_bound` needs to know of a task and a scheme."""
 
     gap: float  # Gamma
     skew: Skew

@@ -34,7 +34,7 @@ class LearningTask(Task):
     trainer : Trainer, optional
         How it is computed; by default the first of `fedcohort.training.trainers.TRAINERS` that
         can: in numpy, clients side by side, for dense networks; for any other model a plain
-        loop. A torch model chooses by itself, see `fedcohort.training._torch_model.Network`.
+        loop. A torch model chooses by itself, see `fedcohort.training.Network`.
     importance : (n,) floats, optional
         p; by size unless given.
 

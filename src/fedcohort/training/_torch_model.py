@@ -522,7 +522,7 @@ class TorchModel(Network):
     name
         What a report calls it.
     device, threads
-        See `fedcohort.training._torch_model.Network`.
+        See `fedcohort.training.Network`.
 
     Examples
     --------
