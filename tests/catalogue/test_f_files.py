@@ -108,7 +108,7 @@ def test_A24_F105_a_checkpoint_of_another_kind_or_version(tmp_path: Path) -> Non
     store.save(path, {"kind": "selector"}, {})
     with pytest.raises(BadCheckpoint, match="does not hold a whole selector"):
         Selector.load(path)
-    for version in (0, 99):
+    for version in (0, 1, 99):
         text = json.dumps({"format": version, "kind": "selector", "big": [], "sha256": ""})
         with path.open("wb") as file:
             np.savez(file, **{store.HEADER: np.frombuffer(text.encode(), np.uint8)})
@@ -301,7 +301,7 @@ def test_forged_headers_with_a_valid_checksum(
     chooser.save(path)
     header, arrays = store.load(path, "selector")
     if "big" in change:  # `save` writes this one itself
-        text = {"format": 1, "sha256": store._digest(header, arrays), **header, **change}
+        text = {"format": store.FORMAT, "sha256": store._digest(header, arrays), **header, **change}
         told = np.frombuffer(json.dumps(text).encode(), np.uint8)
         with path.open("wb") as file:
             np.savez(file, **{store.HEADER: told}, **arrays)

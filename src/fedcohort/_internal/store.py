@@ -163,7 +163,7 @@ def _is_a(value: Any, hint: Any) -> bool:
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "__header__"
 FORMER = {
     "server": "optimiser",
