@@ -134,7 +134,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("table", choices=("bias", "balanced"))
+    parser.add_argument("table", choices=("bias", "balanced"), nargs="?", default="bias")
     parser.add_argument("--rounds", type=int, help="20000 of the first table, 500 of the second")
     parser.add_argument("--m", type=int, default=5, help="of the first table")
     given = parser.parse_args()
