@@ -47,11 +47,12 @@ def settled(
     rule: DropOutRule, cohort: Cohort, law: Design, seen: Attendance, up: np.ndarray, rng
 ) -> np.ndarray:
     """(n,) the weights of one round after its drop-outs."""
-    talk = settle(rule, cohort, law, seen, rng)
-    asked = next(talk)
+    clients, replies = cohort.clients, None
+    talk = settle(rule, cohort, law, seen, rng, clients[up[clients]])
     while True:
         try:
-            asked = talk.send(asked[up[asked]])
+            replacements = talk.send(replies)
+            replies = replacements[up[replacements]]
         except StopIteration as ended:
             cohort = ended.value.cohort
             out = np.zeros(N)
