@@ -248,8 +248,8 @@ def reason(error: BaseException, file: str | None) -> str:
 # base class, or functions that return its product. Other packages add theirs through entry points
 # in the group ``fedcohort.<kind>s``. Where a person typed the name it may be the path of a file,
 # ``./mine.py``; a name out of a checkpoint, a run folder, a message or a configuration never is
-# (``files=False``).
-# A module is imported when its part is built; what cannot be imported is left out, with a warning.
+# (``files=False``). A module is imported when its part is built; what cannot be imported is left
+# out, with a warning.
 
 T = TypeVar("T")
 

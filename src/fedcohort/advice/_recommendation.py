@@ -359,10 +359,9 @@ def cannot_know(rows: Sequence[SchemeFacts], judge: Judge) -> tuple[str, ...]:
 # How many clients a round: what a larger m buys, and where it stops to be worth it.
 #
 # The cohort's answer is the true mean plus an error whose variance V(m) is known exactly. Beside
-# the
-# squared length of the mean itself it is the *noise* of a round, r(m) = V(m) / |mean|^2. Gradient
-# steps whose noise is r must be 1 + r times shorter to be safe, and so need 1 + r times as many
-# rounds (Bottou, Curtis and Nocedal 2018, Theorem 4.6, with M_G = 1 + r). Hence the rule:
+# the squared length of the mean itself it is the *noise* of a round, r(m) = V(m) / |mean|^2.
+# Gradient steps whose noise is r must be 1 + r times shorter to be safe, and so need 1 + r times as
+# many rounds (Bottou, Curtis and Nocedal 2018, Theorem 4.6, with M_G = 1 + r). Hence the rule:
 #
 #     m is large enough as soon as twice as many clients would save less than a tenth of the rounds,
 #     (r(m) - r(2m)) / (1 + r(m)) < 0.1.

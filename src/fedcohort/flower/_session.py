@@ -44,9 +44,8 @@ from fedcohort.training._algorithms import shifted
 # ``state-<round>.npz`` is written when a round is over, ``selection.npz`` when a cohort has been
 # chosen, *before* anybody is invited. The newest state is the valid one, and each file is replaced
 # in one step: whatever the moment of a crash, a server that comes back has the state of a round
-# and,
-# if one was chosen, that round's own cohort. ``history.jsonl`` holds a record of every round, for
-# reports; see `fedcohort.server._history`.
+# and, if one was chosen, that round's own cohort. ``history.jsonl`` holds a record of every round,
+# for reports; see `fedcohort.server._history`.
 
 STATE, SELECTION = "flower-state", "flower-selection"
 PATIENCE = 5.0

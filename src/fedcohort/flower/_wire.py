@@ -222,10 +222,10 @@ def model_of(message: Message) -> dict[str, Array] | None:
 # A client's coins: tossed once a round, by the client.
 #
 # Which samples take part in a round hangs on random bits. All that a client does in a round must
-# use
-# the same ones: its training, the number of samples that its update is multiplied by, what a scheme
-# wants to know of the update, and all of it again where an answer was lost. So the coins of a round
-# are tossed when its first message arrives, kept in Flower's context, and put into every message.
+# use the same ones: its training, the number of samples that its update is multiplied by, what a
+# scheme wants to know of the update, and all of it again where an answer was lost. So the coins of
+# a round are tossed when its first message arrives, kept in Flower's context, and put into every
+# message.
 #
 # They come from the operating system. A server that knew them, or chose them, would read the exact
 # size of a client off a few updates that are zero; keys in a message are therefore refused, unless

@@ -50,17 +50,6 @@ class Journal(files.Journal):
 # * killed after ``close``: the answer is stored and is repeated.
 #
 # So the sum of what was booked is never below what left the client.
-#
-# >>> import tempfile, pathlib
-# >>> path = pathlib.Path(tempfile.mkdtemp()) / "spent.jsonl"
-# >>> accountant = Accountant(path, ceiling=3.0)
-# >>> accountant.load()
-# >>> accountant.book("question", 3.0)
-# >>> accountant.spent
-# 3.0
-# >>> accountant.book("another", 0.5)
-# Traceback (most recent call last):
-# fedcohort._internal.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 ...
 
 
 class Accountant:
@@ -68,6 +57,17 @@ class Accountant:
 
     ``ceiling`` has no infinite default on purpose: a budget that cannot be exceeded protects
     nobody. Hold the client's lock from `load` to the last call.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "spent.jsonl"
+    >>> accountant = Accountant(path, ceiling=3.0)
+    >>> accountant.load()
+    >>> accountant.book("question", 3.0)
+    >>> accountant.spent
+    3.0
+    >>> accountant.book("another", 0.5)
+    Traceback (most recent call last):
+    fedcohort._internal.errors.BudgetExceeded: The privacy budget is exhausted: epsilon 3.0 ...
     """
 
     def __init__(self, path: Path, ceiling: float, delta: float = 0.0) -> None:

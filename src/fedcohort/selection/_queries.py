@@ -26,36 +26,34 @@ from fedcohort._internal.parameters import is_real
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Bools, Floats, Ints, as_array
 
-# The quantities that a client offers, and the signals that are computed from them.
-#
-# A client offers *quantities* by name, each of them optional:
-#
-# ==================  ==============================================================================
-# ``key``             its stable name
-# ``size``            the number of samples
-# ``label_counts``    (classes,) how many samples of each class
-# ``loss``            of the model of this round on local data, or on a mini-batch of it
-# ``sample_losses``   (size,) the loss of each sample
-# ``update``          (d,) local training, as if the client had been chosen
-# ``gradient``        (d,) of the local objective
-# ``layers``          the update, the gradient or the model as named arrays, as the model has them
-# ``feature_counts``  (classes, bins) how the features of each class are distributed
-# ``private_size``    a randomised answer about the size, within the client's policy
-# ``private_share``   a share of the noisy sum of sizes, within the client's policy
-# ``private_counts``  counts with noise, within the client's policy
-# ==================  ==============================================================================
-#
-# Any other name is a fact of its own: ``battery``. A `Signal` says which of them it ``needs``, and
-# what an answer looks like; so transports, checks and prices treat every signal alike, also one of
-# a scheme in somebody else's file. Who supplies the quantities is a subclass of `Client`: the
-# simulator, Flower, and the scripted clients of the checks.
-
 
 class Client:
     """One client, as a signal sees it.
 
     A supplier writes a method ``offer_NAME`` for each quantity that it has, and `fact` for what
     it has beside them. Whatever it lacks is refused by one sentence, see `lacks`.
+
+    A client offers *quantities* by name, each of them optional:
+
+    ==================  ==========================================================================
+    ``key``             its stable name
+    ``size``            the number of samples
+    ``label_counts``    (classes,) how many samples of each class
+    ``loss``            of the model of this round on local data, or on a mini-batch of it
+    ``sample_losses``   (size,) the loss of each sample
+    ``update``          (d,) local training, as if the client had been chosen
+    ``gradient``        (d,) of the local objective
+    ``layers``          the update, the gradient or the model as named arrays, as the model has them
+    ``feature_counts``  (classes, bins) how the features of each class are distributed
+    ``private_size``    a randomised answer about the size, within the client's policy
+    ``private_share``   a share of the noisy sum of sizes, within the client's policy
+    ``private_counts``  counts with noise, within the client's policy
+    ==================  ==========================================================================
+
+    Any other name is a fact of its own: ``battery``. A `Signal` says which of them it ``needs``,
+    and what a reply looks like, so transports, checks and prices treat every signal alike, also
+    one of a scheme in your own file. The simulator, Flower and the scripted clients of the checks
+    are subclasses.
     """
 
     state: Mapping[str, Array] = MappingProxyType({})

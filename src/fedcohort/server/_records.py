@@ -16,8 +16,7 @@ from fedcohort.server._ledger import Entry
 # How long clients take, as the server's own clock has it.
 #
 # A client cannot say that it is faster than it is: what counts is when its answer was there. (It
-# can
-# be fast by not training; that is a lie about its update.)
+# can be fast by not training; that is a lie about its update.)
 
 Latencies: TypeAlias = Mapping[str, Floats]
 """(n,) each: seconds, by purpose (``"training"``, or the name of a question); NaN: not known."""

@@ -72,10 +72,8 @@ class DropOuts(Checked):
 # with the bytes that the ledger books. The samples are those of local work, epochs times the
 # client's own or steps times the batch; of a question they are those of local work if it needs the
 # update, one pass over the client's data if it needs the model, none otherwise. Questions follow
-# one
-# another and wait for the slowest client asked; so does training for the slowest that counts,
-# unless
-# a rule for stragglers ends it before. The server itself takes no time.
+# one another and wait for the slowest client asked; so does training for the slowest that counts,
+# unless a rule for stragglers ends it before. The server itself takes no time.
 
 IDLE = 60.0
 """Seconds after which a round ends for which nobody was there."""

@@ -42,10 +42,8 @@ from fedcohort.training._local import LocalWork
 # client and server in agreement.
 #
 # An algorithm may have several *models*: all go down, a client takes the one with the lowest loss
-# on
-# its data, and whatever it is asked in that round is about that one. The optimiser steps them
-# side by
-# side, as one long vector.
+# on its data, and whatever it is asked in that round is about that one. The optimiser steps them
+# side by side, as one long vector.
 
 Rows = Mapping[str, Array]
 """Named tables (k, d), one row per client."""

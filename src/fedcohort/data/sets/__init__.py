@@ -56,11 +56,10 @@ def _flat(images: Array) -> Array:
 
 # Data sets by name, one per file.
 #
-# ``digits`` comes with scikit-learn and is always there. The others are looked for where
-# Keras, torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on
-# request. A new one
-# is a file here with a function of the same name that takes a `Request` and returns a `Dataset`;
-# other packages add theirs through the entry point group ``fedcohort.data_sets``.
+# ``digits`` comes with scikit-learn and is always there. The others are looked for where Keras,
+# torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on request. A
+# new one is a file here with a function of the same name that takes a `Request` and returns a
+# `Dataset`; other packages add theirs through the entry point group ``fedcohort.data_sets``.
 
 FILES = (".npz", ".npy")
 """What the names of files end in that hold arrays."""

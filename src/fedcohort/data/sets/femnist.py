@@ -19,8 +19,7 @@ from fedcohort.data.sets.text import read_json
 # Federations in LEAF's JSON: ``<set>/data/{train,test}/*.json``, each user's samples by name.
 #
 # A file is ``{"users": [...], "num_samples": [...], "user_data": {user: {"x": [...], "y":
-# [...]}}}``;
-# a set is several of them, and every user stands in one of the training files.
+# [...]}}}``; a set is several of them, and every user stands in one of the training files.
 
 LARGEST = 2 << 30
 """Bytes of one file."""
