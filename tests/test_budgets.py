@@ -192,7 +192,6 @@ arrival
 audit
 availability
 batch
-bench
 centres
 cohorts {} {}
 configurations

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import bench
 from fedcohort import Federation, report, simulate
 from fedcohort._internal.errors import BadInput, UnknownName, own_line
-from fedcohort.cli import app, bench
+from fedcohort.cli import app
 from fedcohort.cli.new import QUESTIONS, scheme_file
 from fedcohort.report import _ranking
 from fedcohort.schemes import SCHEMES

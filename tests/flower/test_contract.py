@@ -65,6 +65,7 @@ def test_a_private_module_that_is_gone_stops_nothing(private, monkeypatch) -> No
     monkeypatch.setitem(sys.modules, f"flwr.supercore.{private}", None)
     spec = importlib.util.spec_from_file_location("another_inprocess", inprocess.__file__)
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
     assert module.InProcessGrid(ClientApp(), 2).get_node_ids()
 

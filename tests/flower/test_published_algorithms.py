@@ -80,7 +80,7 @@ def test_arrays_in_another_order_are_the_same_model_and_others_are_none() -> Non
     layers = {"w": np.arange(6.0).reshape(3, 2), "theta": np.ones(3), "b": np.zeros(1)}
     shapes = {name: layer.shape for name, layer in layers.items()}
     network = SimpleNamespace(layers=shapes, statistics=0)
-    client = flower.tasks.TaskClient(network, 0, WORK)
+    client = flower._in_process.TaskClient(network, 0, WORK)
     turned = dict(reversed(layers.items()))
     flat = client._flat(layers)
     assert flat.tolist() == [*range(6), 1, 1, 1, 0] == client._flat(turned).tolist()

@@ -40,7 +40,7 @@ class Labelled:
         self.size, self.loss, self.update = honest.size, honest.loss, honest.update
 
 
-def evaluating() -> flower.client.CohortClientApp:
+def evaluating() -> flower.CohortClientApp:
     """Clients that evaluate: each says 1."""
     clients = flower.client_app(flower.task_client(task(), WORK))
 

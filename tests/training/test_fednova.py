@@ -329,7 +329,7 @@ def test_flower_says_it_before_the_first_round(
         number = int(context.node_config["partition-id"])
         steps = 2 if local == "steps" else 1 + number
         work = WORK if local == "epochs" else LocalWork(steps=steps)
-        return flower.tasks.TaskClient(task(), number, work)
+        return flower._in_process.TaskClient(task(), number, work)
 
     with caplog.at_level(logging.WARNING, logger="flwr.fedcohort"):
         on_flower(client, rounds=2, chosen="full", **options)

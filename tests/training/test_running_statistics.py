@@ -221,6 +221,6 @@ def test_one_flat_array_is_refused_by_clients_of_a_model_with_statistics() -> No
     problem = task()
     arrays = wire.from_record(flower.first_model(problem, 0))
     assert set(arrays) == set(problem.layers)
-    client = flower.tasks.TaskClient(problem, 0, WORK)
+    client = flower._in_process.TaskClient(problem, 0, WORK)
     with pytest.raises(BadInput, match=r"12 running statistics.*first_model"):
         client.loss({"theta": np.zeros(problem.dimension)})

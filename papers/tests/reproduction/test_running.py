@@ -335,7 +335,7 @@ SLOW = Recipe(
 """
 DRIVER = """
 import sys, time
-from fedcohort.simulation import arms, comparison
+from fedcohort.simulation import _arms as arms
 from fedcohort.cli import main
 real = arms.Arm.run
 def slowly(self, task, **options):

@@ -90,7 +90,10 @@ def in_modules(
 
 def _files(package: str) -> Iterator[str]:
     """The modules of a package that hold parts, those in its folders included."""
-    for info in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        return  # a module: it is read, and imported when a part of it is built
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
         name = f"{package}.{info.name}"
         if info.name.startswith("_") or info.name == SHARED:
             continue

@@ -43,7 +43,7 @@ COMMANDS = {
     "price": "privacy",
     "report": "report",
     "schemes": "schemes",
-    "settings": "schemes",
+    "settings": "settings",
     "tune": "tune",
 }
 """Every command, and the module of this package that defines it."""

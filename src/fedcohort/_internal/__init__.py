@@ -1,0 +1,1 @@
+"""What all packages use: errors, parameters, registry, files, random streams."""
