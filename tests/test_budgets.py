@@ -206,9 +206,7 @@ gradient
 guard {}
 jitter
 labels
-latency
 line
-losses
 medoids by {}
 minima
 models
@@ -225,7 +223,6 @@ runs on a partition
 runs {} {} {}
 sample
 sample-losses
-samples
 select
 sessions
 signal {}

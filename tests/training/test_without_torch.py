@@ -59,7 +59,7 @@ def test_models_by_name_say_what_they_need() -> None:
     code = """
 from fedcohort._internal.errors import MissingExtra
 from fedcohort import Problem
-from fedcohort.cli.schemes import settings
+from fedcohort.cli.settings import settings
 from fedcohort.training._model import MODELS
 assert Problem("digits", "iid:n=3", model="mlp:hidden=8-8").task().dimension
 assert "cnn" in MODELS and "cnn" not in MODELS.all() and "softmax" in MODELS.all()
