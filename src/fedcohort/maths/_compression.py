@@ -37,18 +37,6 @@ from numpy.typing import ArrayLike, NDArray
 from fedcohort.maths._distances import sketch
 from fedcohort.maths._draws import permutation
 
-__all__ = [
-    "compress",
-    "compressed_length",
-    "group_coordinates",
-    "group_means",
-    "shared_groups",
-    "shared_signs",
-    "signed_sums",
-    "sketch",
-    "sorted_centres",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

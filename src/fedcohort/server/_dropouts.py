@@ -58,21 +58,6 @@ from fedcohort.maths._draws import as_integers, below, permutation, steadily_bel
 from fedcohort.selection._cohort import Cohort, Reserve, ascending, missing_from
 from fedcohort.selection._design import Design, Pool, Pools
 
-__all__ = [
-    "RULES",
-    "AsDrawn",
-    "Attendance",
-    "Completed",
-    "DropOutRule",
-    "Hajek",
-    "Redraw",
-    "Survivors",
-    "Turnout",
-    "dropout_rule",
-    "settle",
-]
-
-
 # Who was asked to train, and who did.
 
 

@@ -31,22 +31,6 @@ from fedcohort.selection._federation import Federation
 from fedcohort.selection._queries import Ask, Client, Signal
 from fedcohort.selection._scheme import Claim, Disclosure, Scheme
 
-__all__ = [
-    "GUARDS",
-    "HARDENED",
-    "Clip",
-    "Explore",
-    "Guard",
-    "Hardened",
-    "Losses",
-    "Outcome",
-    "RateCap",
-    "SizeCap",
-    "guards",
-    "withdrawn",
-]
-
-
 # A guard: one measure against clients that lie, at the points of a round where it can act.
 
 

@@ -20,18 +20,6 @@ from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Floats
 from fedcohort.selection._citation import Citation
 
-__all__ = [
-    "OPTIMISERS",
-    "Adagrad",
-    "Adam",
-    "Optimiser",
-    "OptimiserState",
-    "Sgd",
-    "Yogi",
-    "optimiser",
-]
-
-
 # What optimisers of the server share.
 #
 # ``theta + eta_g * direction``, or one of the adaptive rules of Reddi et al., "Adaptive Federated

@@ -37,19 +37,6 @@ from fedcohort._internal.types import Bools, Floats
 from fedcohort.selection._scheme import Claim, Scheme
 from fedcohort.server._dropouts import DropOutRule, Hajek
 
-__all__ = [
-    "STRAGGLERS",
-    "Closed",
-    "Deadline",
-    "First",
-    "OverCommit",
-    "StragglerRule",
-    "Wait",
-    "prepared",
-    "straggler_rule",
-]
-
-
 # What rules for stragglers share.
 
 

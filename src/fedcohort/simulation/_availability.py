@@ -27,18 +27,6 @@ from fedcohort._internal.registry import Kind
 from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import below, permutation
 
-__all__ = [
-    "AVAILABILITIES",
-    "Always",
-    "Availability",
-    "Cyclic",
-    "Devices",
-    "InTime",
-    "Random",
-    "availability",
-]
-
-
 # What models of availability share.
 
 

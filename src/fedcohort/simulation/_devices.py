@@ -28,19 +28,6 @@ from fedcohort.data._files import read_bytes
 from fedcohort.data._sources import Request, Source, first
 from fedcohort.maths._draws import below, permutation
 
-__all__ = [
-    "DEVICES",
-    "DeviceModel",
-    "Equal",
-    "Groups",
-    "Lognormal",
-    "Phones",
-    "Speeds",
-    "Table",
-    "devices",
-]
-
-
 # What models of devices share.
 
 

@@ -16,9 +16,6 @@ from fedcohort._internal.parameters import Checked, Real, Whole
 from fedcohort._internal.registry import Kind
 from fedcohort._internal.types import Array, Ints
 
-__all__ = ["SCHEDULES", "Schedule", "schedule"]
-
-
 # What schedules of the step size share.
 
 
