@@ -27,6 +27,7 @@ from fedcohort.advice._recommendation import WhichM, about_m, in_bytes
 from fedcohort.cli.options import PAGES, PICTURES, check_file, typed
 from fedcohort.cli.tables import (
     ColumnOption,
+    ImportanceOption,
     Sizes,
     federation_of,
     read_clients,
@@ -286,9 +287,7 @@ def advise(
     sizes: Annotated[Path | None, typer.Option(help="The same file, as an option.")] = None,
     column: ColumnOption = None,
     saved: Annotated[Path | None, typer.Option(help="A saved selector, instead of sizes.")] = None,
-    importance: Annotated[
-        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
-    ] = "size",
+    importance: ImportanceOption = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     labels: Annotated[

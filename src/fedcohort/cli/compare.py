@@ -18,7 +18,7 @@ from fedcohort.cli.running import (
     part_option,
     run,
 )
-from fedcohort.cli.tables import read_importance
+from fedcohort.cli.tables import ImportanceOption, read_importance
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.data.sets import DATA_SETS
 from fedcohort.schemes import SCHEMES as ALL_SCHEMES
@@ -72,9 +72,7 @@ def compare(
         PARTITIONS,
     ] = None,
     model: Annotated[str, part_option("Model, as in mlp:hidden=50", MODELS), MODELS] = "softmax",
-    importance: Annotated[
-        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
-    ] = "size",
+    importance: ImportanceOption = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round, where a scheme has an m.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     seeds: Annotated[
@@ -240,9 +238,7 @@ def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder.")] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 100,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = default_seeds(len(SCHEMES)),
-    importance: Annotated[
-        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
-    ] = "size",
+    importance: ImportanceOption = "size",
 ) -> None:
     """Compare seven schemes: handwritten digits, 50 clients with one class each, 10 a round."""
     check_options(

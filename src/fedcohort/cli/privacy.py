@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fedcohort._internal.errors import BadInput, FedcohortError, MissingExtra
 from fedcohort.cli.options import typed
-from fedcohort.cli.tables import ColumnOption, clients_given
+from fedcohort.cli.tables import ColumnOption, ImportanceOption, SizesOption, clients_given
 from fedcohort.privacy import Price, noise_for
 from fedcohort.privacy import price as price_of
 from fedcohort.privacy._accounting import ADJACENCIES
@@ -39,13 +39,9 @@ def price(
         typer.Argument(help="Schemes; all if none. A CSV file of sizes may stand among them."),
     ] = None,
     n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
-    sizes: Annotated[
-        Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
-    ] = None,
+    sizes: SizesOption = None,
     column: ColumnOption = None,
-    importance: Annotated[
-        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
-    ] = "size",
+    importance: ImportanceOption = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round.")] = 10,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 100,
     noise: Annotated[
@@ -196,13 +192,9 @@ def _twice(price: Price) -> bool:
 def audit(
     schemes: Annotated[list[str], typer.Argument(help="Which schemes.")],
     n: Annotated[int | None, typer.Option("-n", help="So many clients, of equal size.")] = None,
-    sizes: Annotated[
-        Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
-    ] = None,
+    sizes: SizesOption = None,
     column: ColumnOption = None,
-    importance: Annotated[
-        str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
-    ] = "size",
+    importance: ImportanceOption = "size",
     m: Annotated[int, typer.Option("-m", help="Clients per round.")] = 5,
     rounds: Annotated[int, typer.Option("--rounds", "-T", help="How many rounds.")] = 2,
     noise: Annotated[float, typer.Option(help="Noise multiplier, as for `price`.")] = 2.0,

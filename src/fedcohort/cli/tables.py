@@ -337,8 +337,14 @@ def _integers(values: list[Any]) -> Ints:
 
 # A table with more columns than ids and sizes: which are the sizes, the ids, the classes.
 
+SizesOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="CSV: one column of sizes, id,size, or more columns.")
+]
 ColumnOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Which column has the sizes, by name or by position from 1.")
+]
+ImportanceOption: TypeAlias = Annotated[
+    str, typer.Option(help="What clients count for: equal, size, or a CSV file.")
 ]
 
 
