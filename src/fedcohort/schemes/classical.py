@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,19 @@ from fedcohort.selection import (
     cohort_size,
 )
 from fedcohort.selection._federation import capped, exact_multiple
+
+FRABONI = Citation(
+    "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
+    "A General Theory for Client Sampling in Federated Learning",
+    "FL-IJCAI workshop",
+    2022,
+)
+MCMAHAN = Citation(
+    "H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera~y~Arcas",
+    "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+    "AISTATS",
+    2017,
+)
 
 
 @dataclass(frozen=True)
@@ -88,13 +101,7 @@ class Binomial(Scheme[NoState]):
     m: Annotated[int | str, Whole(1, words=("all",))] = 10
 
     name: ClassVar[str] = "binomial"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "A General Theory for Client Sampling in Federated Learning",
-        "FL-IJCAI workshop",
-        2022,
-        "Section 3.2, Table 1",
-    )
+    paper: ClassVar[Citation] = replace(FRABONI, where="Section 3.2, Table 1")
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
 
     def law(self, federation: Federation) -> Bernoulli:
@@ -132,12 +139,8 @@ class Poisson(Scheme[NoState]):
     cap: Annotated[bool, Flag()] = False
 
     name: ClassVar[str] = "poisson"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "A General Theory for Client Sampling in Federated Learning",
-        "FL-IJCAI workshop",
-        2022,
-        "Section 3.2, equation (47) with m <= 1/p_max",
+    paper: ClassVar[Citation] = replace(
+        FRABONI, where="Section 3.2, equation (47) with m <= 1/p_max"
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
 
@@ -188,13 +191,7 @@ class Uniform(Scheme[NoState]):
     m: Annotated[int | str, Whole(1, words=("all",))] = 10
 
     name: ClassVar[str] = "uniform"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "A General Theory for Client Sampling in Federated Learning",
-        "FL-IJCAI workshop",
-        2022,
-        "Section 3.2, Table 1",
-    )
+    paper: ClassVar[Citation] = replace(FRABONI, where="Section 3.2, Table 1")
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.EXACTLY_M})
 
     def law(self, federation: Federation) -> Simple:
@@ -214,13 +211,7 @@ class Full(Scheme[NoState]):
     """
 
     name: ClassVar[str] = "full"
-    paper: ClassVar[Citation] = Citation(
-        "H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera~y~Arcas",
-        "Communication-Efficient Learning of Deep Networks from Decentralized Data",
-        "AISTATS",
-        2017,
-        "Algorithm 1 with C = 1",
-    )
+    paper: ClassVar[Citation] = replace(MCMAHAN, where="Algorithm 1 with C = 1")
     claims: ClassVar[frozenset[Claim]] = frozenset(
         {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
     )
@@ -274,13 +265,7 @@ class FedAvg(Scheme[NoState]):
     weights: Annotated[str, OneOf(("plain", "normalised", "equal"))] = "plain"
 
     name: ClassVar[str] = "fedavg"
-    paper: ClassVar[Citation] = Citation(
-        "H. Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera~y~Arcas",
-        "Communication-Efficient Learning of Deep Networks from Decentralized Data",
-        "AISTATS",
-        2017,
-        "Algorithm 1",
-    )
+    paper: ClassVar[Citation] = replace(MCMAHAN, where="Algorithm 1")
     claims: ClassVar[frozenset[Claim]] = depending(
         frozenset({Claim.EXACTLY_M}),
         lambda scheme: (

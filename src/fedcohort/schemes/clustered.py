@@ -48,6 +48,14 @@ from fedcohort.selection import (
 )
 from fedcohort.selection._client_rows import LARGEST, LatestRows, check_rows, fits
 
+FRABONI = Citation(
+    "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
+    "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
+    "in Federated Learning",
+    "ICML",
+    2021,
+)
+
 MOST_CLIENTS = 20_000
 """Beyond this a round would take over 10 GB, see `ROUND_BYTES`; fewer where memory is scarce."""
 ROUND_BYTES = 24
@@ -167,14 +175,7 @@ class ClusteredSimilarity(Scheme[Similar]):
     version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
 
     name: ClassVar[str] = "clustered-similarity"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
-        "in Federated Learning",
-        "ICML",
-        2021,
-        "Algorithm 2, Theorem 4",
-    )
+    paper: ClassVar[Citation] = replace(FRABONI, where="Algorithm 2, Theorem 4")
     claims: ClassVar[frozenset[Claim]] = depending(
         frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}),
         lambda scheme: frozenset({Claim.SUMS_TO_ONE}) if scheme.version == "printed"
@@ -375,14 +376,7 @@ class ClusteredSize(Scheme[Ties]):
     version: Annotated[str, OneOf(("corrected", "printed"))] = "corrected"
 
     name: ClassVar[str] = "clustered-size"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
-        "in Federated Learning",
-        "ICML",
-        2021,
-        "Algorithm 1, Theorem 3",
-    )
+    paper: ClassVar[Citation] = replace(FRABONI, where="Algorithm 1, Theorem 3")
     claims: ClassVar[frozenset[Claim]] = depending(
         frozenset({Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}),
         lambda scheme: frozenset({Claim.SUMS_TO_ONE}) if scheme.version == "printed"
@@ -455,14 +449,7 @@ class Target(Scheme[Groups]):
     groups: Annotated[tuple[int, ...] | None, Maybe(Labels())] = None
 
     name: ClassVar[str] = "target"
-    paper: ClassVar[Citation] = Citation(
-        "Yann Fraboni, Richard Vidal, Laetitia Kameni, Marco Lorenzi",
-        "Clustered Sampling: Low-Variance and Improved Representativity for Clients Selection "
-        "in Federated Learning",
-        "ICML",
-        2021,
-        "Section 6, 'target' sampling",
-    )
+    paper: ClassVar[Citation] = replace(FRABONI, where="Section 6, 'target' sampling")
     claims: ClassVar[frozenset[Claim]] = frozenset(
         {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.NO_WORSE_THAN_MD}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -34,6 +34,13 @@ from fedcohort.selection import (
 )
 from fedcohort.selection._federation import exact_sum
 from fedcohort.selection._scheme import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
+
+QI = Citation(
+    "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",
+    "FedSampling: A Better Sampling Strategy for Federated Learning",
+    "IJCAI",
+    2023,
+)
 
 NO_ANSWER = -1
 
@@ -151,13 +158,7 @@ class FedSampling(Scheme[Answers]):
     draws_once: ClassVar[bool] = True
     subsampling: ClassVar[bool] = True
     counts_samples: ClassVar[bool] = True
-    paper: ClassVar[Citation] = Citation(
-        "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",
-        "FedSampling: A Better Sampling Strategy for Federated Learning",
-        "IJCAI",
-        2023,
-        "Algorithm 1, equations (1) and (2)",
-    )
+    paper: ClassVar[Citation] = replace(QI, where="Algorithm 1, equations (1) and (2)")
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.EVEN_OVER_SAMPLES})
     asks: ClassVar[frozenset[Signal]] = depending(
         frozenset({PRIVATE_SIZE, PRIVATE_SHARE}),
@@ -349,13 +350,7 @@ class FedSamplingNaive(Scheme[NoState]):
         frozenset[Claim](),
         lambda scheme: frozenset({Claim.EVEN_OVER_SAMPLES} if scheme.divides else ()),
     )
-    paper: ClassVar[Citation] = Citation(
-        "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",
-        "FedSampling: A Better Sampling Strategy for Federated Learning",
-        "IJCAI",
-        2023,
-        "Section 3.3, the naive method",
-    )
+    paper: ClassVar[Citation] = replace(QI, where="Section 3.3, the naive method")
 
     def __post_init__(self) -> None:
         super().__post_init__()

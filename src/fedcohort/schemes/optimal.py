@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,13 @@ from fedcohort.selection import (
 )
 from fedcohort.selection._design import Design
 from fedcohort.selection._queries import usable
+
+CHEN = Citation(
+    "Wenlin Chen, Samuel Horváth, Peter Richtárik",
+    "Optimal Client Sampling for Federated Learning",
+    "TMLR",
+    2022,
+)
 
 
 @dataclass(frozen=True)
@@ -89,13 +96,7 @@ class Optimal(ByLength):
     """
 
     name: ClassVar[str] = "optimal"
-    paper: ClassVar[Citation] = Citation(
-        "Wenlin Chen, Samuel Horváth, Peter Richtárik",
-        "Optimal Client Sampling for Federated Learning",
-        "TMLR",
-        2022,
-        "equation (7)",
-    )
+    paper: ClassVar[Citation] = replace(CHEN, where="equation (7)")
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED})
     draws_once: ClassVar[bool] = True
 
@@ -155,12 +156,8 @@ class OptimalFixed(ByLength):
     joint: Annotated[str, OneOf(tuple(LAWS))] = "conditional-poisson"
 
     name: ClassVar[str] = "optimal-fixed"
-    paper: ClassVar[Citation] = Citation(
-        "Wenlin Chen, Samuel Horváth, Peter Richtárik",
-        "Optimal Client Sampling for Federated Learning",
-        "TMLR",
-        2022,
-        "equation (7), with a fixed size: Hájek (1964), Sampford (1967)",
+    paper: ClassVar[Citation] = replace(
+        CHEN, where="equation (7), with a fixed size: Hájek (1964), Sampford (1967)"
     )
     claims: ClassVar[frozenset[Claim]] = frozenset({Claim.UNBIASED, Claim.EXACTLY_M})
 
