@@ -174,6 +174,9 @@ class Featured(Scheme[Features]):
     classes: Annotated[int | None, Maybe(Whole(2, 1000))] = None
     sketch: Annotated[int, Whole(1, 4096)] = 64
 
+    claims: ClassVar[frozenset[Claim]] = frozenset(
+        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD}
+    )
     asks: ClassVar[frozenset[Signal]] = depending(
         frozenset({*LABELS.values(), PUBLIC_LABELS}),
         lambda scheme: frozenset({scheme.signal} if scheme.signal else ()),
@@ -392,9 +395,6 @@ class Balanced(Featured):
         2004,
         "flight and landing; windows as Chauvet and Tillé (2006)",
     )
-    claims: ClassVar[frozenset[Claim]] = frozenset(
-        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD}
-    )
 
     def given(self, state: Features, federation: Federation) -> Cube:
         m = cohort_size(self.m, federation, self.name)
@@ -449,15 +449,7 @@ class LocalPivotal(Featured):
         2012,
         "LPM2; never worse than MD: Chauvet and Ruiz-Gazen (2017)",
     )
-    claims: ClassVar[frozenset[Claim]] = frozenset(
-        {
-            Claim.UNBIASED,
-            Claim.SUMS_TO_ONE,
-            Claim.EXACTLY_M,
-            Claim.NO_WORSE_THAN_MD,
-            Claim.NO_SUM_WORSE_THAN_MD,
-        }
-    )
+    claims: ClassVar[frozenset[Claim]] = Featured.claims | {Claim.NO_SUM_WORSE_THAN_MD}
 
     def given(self, state: Features, federation: Federation) -> Design:
         m = cohort_size(self.m, federation, self.name)
@@ -512,15 +504,7 @@ class Pivotal(Lined):
         1998,
         "the pivotal method; never worse than MD: Chauvet and Ruiz-Gazen (2017)",
     )
-    claims: ClassVar[frozenset[Claim]] = frozenset(
-        {
-            Claim.UNBIASED,
-            Claim.SUMS_TO_ONE,
-            Claim.EXACTLY_M,
-            Claim.NO_WORSE_THAN_MD,
-            Claim.NO_SUM_WORSE_THAN_MD,
-        }
-    )
+    claims: ClassVar[frozenset[Claim]] = Featured.claims | {Claim.NO_SUM_WORSE_THAN_MD}
 
     def given(self, state: Features, federation: Federation) -> Design:
         m = cohort_size(self.m, federation, self.name)
@@ -574,9 +558,6 @@ class Systematic(Lined):
         "Annals of Mathematical Statistics",
         1949,
         "sampling with unequal chances from a list",
-    )
-    claims: ClassVar[frozenset[Claim]] = frozenset(
-        {Claim.UNBIASED, Claim.SUMS_TO_ONE, Claim.EXACTLY_M, Claim.NO_WORSE_THAN_MD}
     )
 
     def given(self, state: Features, federation: Federation) -> Design:
