@@ -146,7 +146,7 @@ class Clustered(Scheme[Groups]):
 
 @dataclass(frozen=True)
 class LossStrategy(Clustered):
-    """What the five have in common that compare losses.
+    """What the five have in common that compare losses; by itself it chooses as data-loss does.
 
     ``version="printed"`` follows Algorithms 6 to 10 to the letter. A client that fills a short
     list stays available to the next list, so it can win several lists; it then trains once, with
@@ -202,7 +202,9 @@ class LossStrategy(Clustered):
         cohort = Cohort.of(who, draws / len(chosen), draws)
         return cohort.backed_by(candidates, losses[candidates], listed)
 
-    def data_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
+    def select(
+        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
+    ) -> Conversation[Cohort]:
         """Groups by mean size, candidates by size; only these tell their loss."""
         here, shares = federation.present, federation.shares.weights
         self.wanted(federation)  # before anybody is asked
@@ -218,26 +220,7 @@ class LossStrategy(Clustered):
     def all_losses(self, federation: Federation, negative: bool) -> Conversation[Floats]:
         """(n,) the losses of everybody who is there, NaN for the others."""
         self.wanted(federation)  # before anybody is asked
-        losses = yield from self.asked(federation.present, federation, negative)
-        return losses
-
-    def average_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
-        """Everybody tells the loss; groups by mean loss, candidates by loss, all at random."""
-        losses = yield from self.all_losses(federation, negative=False)
-        here = np.flatnonzero(np.isfinite(losses))
-        means = group_means(losses, state.labels, here)
-        taken = draw_groups(rng, state.labels, here, means, self.m)
-        lists = self.lists(taken, here, state, by_weight(rng, losses), once=not self.printed)
-        return self.worst_of_each(lists, losses, federation, rng)
-
-    def best_loss(self, state: Groups, federation: Federation, rng: Any) -> Conversation[Cohort]:
-        """Everybody tells the loss; the groups and the candidates with the highest are taken."""
-        losses = yield from self.all_losses(federation, negative=True)
-        here = np.flatnonzero(np.isfinite(losses))
-        means = group_means(losses, state.labels, here)
-        taken = by_rank(rng, means)(np.unique(state.labels[here]), self.m)
-        lists = self.lists(taken, here, state, by_rank(rng, losses), once=not self.printed)
-        return self.worst_of_each(lists, losses, federation, rng)
+        return self.asked(federation.present, federation, negative)
 
 
 @dataclass(frozen=True)
@@ -291,14 +274,19 @@ class AverageLoss(LossStrategy):
     def select(
         self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
-        return self.average_loss(state, federation, rng)
+        losses = yield from self.all_losses(federation, negative=False)
+        here = np.flatnonzero(np.isfinite(losses))
+        means = group_means(losses, state.labels, here)
+        taken = draw_groups(rng, state.labels, here, means, self.m)
+        lists = self.lists(taken, here, state, by_weight(rng, losses), once=not self.printed)
+        return self.worst_of_each(lists, losses, federation, rng)
 
 
 # Average-loss for a while, then data-loss.
 
 
 @dataclass(frozen=True)
-class AverageLossX(LossStrategy):
+class AverageLossX(AverageLoss):
     """`average-loss` for the first x rounds, then `data-loss`, which asks far less.
 
     Parameters as for `static-uniform`, and
@@ -323,8 +311,8 @@ class AverageLossX(LossStrategy):
     def select(
         self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
-        begins = context.round < self.x
-        return (self.average_loss if begins else self.data_loss)(state, federation, rng)
+        strategy = AverageLoss if context.round < self.x else LossStrategy
+        return strategy.select(self, state, federation, context, rng)
 
 
 # The groups of similar data with the highest loss, the worst client of each.
@@ -362,14 +350,19 @@ class BestLoss(LossStrategy):
     def select(
         self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
-        return self.best_loss(state, federation, rng)
+        losses = yield from self.all_losses(federation, negative=True)
+        here = np.flatnonzero(np.isfinite(losses))
+        means = group_means(losses, state.labels, here)
+        taken = by_rank(rng, means)(np.unique(state.labels[here]), self.m)
+        lists = self.lists(taken, here, state, by_rank(rng, losses), once=not self.printed)
+        return self.worst_of_each(lists, losses, federation, rng)
 
 
 # Best-loss for a while, then data-loss.
 
 
 @dataclass(frozen=True)
-class BestLossX(LossStrategy):
+class BestLossX(BestLoss):
     """`best-loss` for the first x rounds, then `data-loss`, which asks far less.
 
     Parameters as for `average-loss-x`, and
@@ -396,7 +389,8 @@ class BestLossX(LossStrategy):
         self, state: Groups, federation: Federation, context: RoundContext, rng: Any
     ) -> Conversation[Cohort]:
         begins = context.round < self.x and not self.printed
-        return (self.best_loss if begins else self.data_loss)(state, federation, rng)
+        strategy = BestLoss if begins else LossStrategy
+        return strategy.select(self, state, federation, context, rng)
 
 
 # Groups of similar data by mean size, the worst candidate of each.
@@ -428,11 +422,6 @@ class DataLoss(LossStrategy):
 
     name: ClassVar[str] = "data-loss"
     paper: ClassVar[Citation] = replace(GIUNTA, where="Algorithm 6")
-
-    def select(
-        self, state: Groups, federation: Federation, context: RoundContext, rng: Any
-    ) -> Conversation[Cohort]:
-        return self.data_loss(state, federation, rng)
 
 
 # Groups of similar data by the number of their clients, the largest of their candidates.
