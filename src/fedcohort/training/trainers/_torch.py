@@ -107,9 +107,6 @@ class TorchComputation(PlainComputation):
     model: Network
     models_at_once = 16  # samples are read once for all of them
 
-    def __init__(self, model: Network, data: ClientData) -> None:
-        super().__init__(model, data)
-
     def updates(
         self,
         theta: Array,
