@@ -186,8 +186,7 @@ def save(
             array = np.array([str(int(value)) for value in array])
         plain[name] = np.asarray(array, order="C")
     text = json.dumps(
-        {"format": FORMAT, "big": big, "sha256": _digest(header, plain), **header},
-        allow_nan=False,
+        {"format": FORMAT, "big": big, "sha256": _digest(header, plain), **header}, allow_nan=False
     )
     members = {HEADER: np.frombuffer(text.encode(), np.uint8), **plain}
     with writing(place):

@@ -45,8 +45,7 @@ def check(
         ),
     ] = None,
     importance: Annotated[
-        str,
-        typer.Option(help="Check where clients count equal, by size, or as in a CSV file."),
+        str, typer.Option(help="Check where clients count equal, by size, or as in a CSV file.")
     ] = "size",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

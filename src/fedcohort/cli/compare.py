@@ -220,15 +220,7 @@ def compare(
 
 # ``fedcohort demo``: seven ways of choosing clients on real data, in a minute or two.
 
-SCHEMES = (
-    "fedavg",
-    "uniform",
-    "md",
-    "clustered-size",
-    "clustered-similarity",
-    "optimal",
-    "target",
-)
+SCHEMES = ("fedavg", "uniform", "md", "clustered-size", "clustered-similarity", "optimal", "target")
 PROBLEM = Problem("digits", "one-class-per-client", {"n": 50, "per_client": 25})
 WORK = LocalWork(steps=20, batch=10, lr=0.1)
 TARGET = 0.85

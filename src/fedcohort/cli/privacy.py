@@ -52,8 +52,7 @@ def price(
         float | None, typer.Option(help="Find the noise for this epsilon instead.")
     ] = None,
     adjacency: Annotated[
-        str,
-        typer.Option(help="What a client might do instead: add-remove, replace-one, or both."),
+        str, typer.Option(help="What a client might do instead: add-remove, replace-one, or both.")
     ] = "add-remove",
     accountant: Annotated[str, typer.Option(help="pld (tight), or rdp.")] = "pld",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -49,8 +49,7 @@ def report(
         typer.Option("--pictures", help="Folder for PNG, SVG and PDF pictures, for papers."),
     ] = None,
     latex: Annotated[
-        Path | None,
-        typer.Option(help="File for the LaTeX table (package booktabs); - prints it."),
+        Path | None, typer.Option(help="File for the LaTeX table (package booktabs); - prints it.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
     tensorboard: Annotated[

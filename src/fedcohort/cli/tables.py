@@ -190,10 +190,7 @@ def federation_of(read: Sizes, importance: str) -> Federation:
 
 
 def _by_client(
-    path: Path,
-    ids: tuple[str, ...] | None,
-    what: str,
-    read: Callable[[str, Path, int], float],
+    path: Path, ids: tuple[str, ...] | None, what: str, read: Callable[[str, Path, int], float]
 ) -> Array:
     """One row of numbers per client, in the order of the ids where lines begin with them."""
     exists(path)
@@ -512,10 +509,7 @@ def _sizes(column: str | None, table: _Table, summed: bool) -> int | None:
 
 
 def _ids(
-    names: Sequence[str],
-    rows: Sequence[tuple[int, list[str]]],
-    taken: set[int | None],
-    path: Path,
+    names: Sequence[str], rows: Sequence[tuple[int, list[str]]], taken: set[int | None], path: Path
 ) -> tuple[str, ...] | None:
     """A column that is called so, or the first if its words differ from client to client."""
     free = [k for k in range(len(names)) if k not in taken]

@@ -162,9 +162,7 @@ def coded(parts: Mapping[str, Iterable[object]]) -> tuple[dict[str, Ints], tuple
     return {part: rank[numbers] for part, numbers in seen.items()}, names
 
 
-def coded_groups(
-    parts: Mapping[str, Iterable[object]],
-) -> tuple[dict[str, Ints], tuple[str, ...]]:
+def coded_groups(parts: Mapping[str, Iterable[object]]) -> tuple[dict[str, Ints], tuple[str, ...]]:
     """Natural ids that are texts as `coded`, but for the empty text: -1, nobody.
 
     >>> coded_groups({"train": ["b", "", "a"]})

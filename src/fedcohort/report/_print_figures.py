@@ -116,10 +116,7 @@ def paint(figure: Figure, drawing: Drawing, chosen: Mapping[str, str] = NONE) ->
 
 
 def _side_by_side(
-    figure: Figure,
-    drawing: Drawing,
-    setting: Mapping[str, str],
-    schemes: Sequence[tuple[str, str]],
+    figure: Figure, drawing: Drawing, setting: Mapping[str, str], schemes: Sequence[tuple[str, str]]
 ) -> None:
     """A small picture for every scheme, with the names of the axes once."""
     rows, columns = -(-len(schemes) // IN_A_ROW), min(IN_A_ROW, len(schemes))

@@ -395,18 +395,10 @@ class Result(Panel):
         why = apart(comparison)
         out = f"<h1>{escape(why)}</h1>" if why else ""
         for (name, part), table in zip(parts(comparison), shown.tables, strict=True):
-            title, by_chance = (
-                escape(headline(part, table)),
-                escape(chance(part, table)),
-            )
+            title, by_chance = escape(headline(part, table)), escape(chance(part, table))
             boxes = "".join(card(item) for item in cards(part, table, shown.target))
             out += f"<h2>{escape(name)}: {title}</h2>" if why else f"<h1>{title}</h1>"
-            besides = (
-                unranked(part, table),
-                beside(part),
-                validated(part),
-                hardened(part),
-            )
+            besides = (unranked(part, table), beside(part), validated(part), hardened(part))
             told = (escape(text) for text in besides)
             runs = (escape(lacking(part)), escape(once(part)), _not_over(part))
             notes = filter(None, (by_chance, *runs, *told))
@@ -432,8 +424,7 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
         return [p if np.isfinite(p) or text == NOTHING else text for p, text in cells]
 
     return table.assign(
-        p_holm=filled("p_holm", corrected_p),
-        p_these_holm=filled("p_these_holm", corrected_p_these),
+        p_holm=filled("p_holm", corrected_p), p_these_holm=filled("p_these_holm", corrected_p_these)
     )
 
 

@@ -263,11 +263,7 @@ class SimilarUpdates(Scheme[Seen]):
         if self.version == "printed":  # Algorithm 1, line 1: any clients are the first centres
             start = rows[permutation(rng, len(rows))[:count]]
         found, centres = kmeans(
-            rows,
-            count,
-            rng,
-            start=start,
-            steps=WARM_STEPS if warm else COLD_STEPS,
+            rows, count, rng, start=start, steps=WARM_STEPS if warm else COLD_STEPS
         )
         return merge_strata(*join_copies(found, centres), most)
 

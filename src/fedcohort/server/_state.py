@@ -163,11 +163,7 @@ class State:
 
     @classmethod
     def first(
-        cls,
-        setup: Setup,
-        federation: Federation,
-        theta: Floats,
-        layers: Layers | None = None,
+        cls, setup: Setup, federation: Federation, theta: Floats, layers: Layers | None = None
     ) -> State:
         """Before the first round; ``layers`` as for `fedcohort.training.Algorithm.start`."""
         n, dimension, algorithm = len(federation), len(theta), setup.algorithm

@@ -50,11 +50,7 @@ class LocalStage:
         return self.algorithm.rule(clients.work, self.server, self._kept(clients, positions))
 
     def payloads(
-        self,
-        clients: SimulatedClients,
-        cohort: Cohort,
-        updates: Array,
-        samples: Ints | None = None,
+        self, clients: SimulatedClients, cohort: Cohort, updates: Array, samples: Ints | None = None
     ) -> dict[str, Array]:
         """Return the payloads (k, ...); ``samples`` (k,) weigh them where they count per sample."""
         algorithm, positions = self.algorithm, cohort.clients

@@ -248,9 +248,7 @@ class ClosedForm(NamedTuple):
 
 @within_ranges
 def closed_forms(
-    n: Annotated[int, CLIENTS],
-    m: Annotated[int, COUNT],
-    sum_squares: Annotated[float, Real(0, 1)],
+    n: Annotated[int, CLIENTS], m: Annotated[int, COUNT], sum_squares: Annotated[float, Real(0, 1)]
 ) -> dict[str, ClosedForm]:
     """Table 1 as functions of n, m and s = sum p^2 alone, for drawing (Corollary 1 at large).
 

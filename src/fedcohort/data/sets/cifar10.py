@@ -51,8 +51,7 @@ class Cifar:
 
 
 CIFAR10 = Cifar(
-    per_batch=10_000,
-    content="80387ddb9a0edf3fc4a964ee3770296169bb26a651050df20035579673099660",
+    per_batch=10_000, content="80387ddb9a0edf3fc4a964ee3770296169bb26a651050df20035579673099660"
 )
 
 
