@@ -30,7 +30,7 @@ import numpy as np
 
 from fedcohort import designs
 from fedcohort._internal.errors import BadInput, BadParameter, TooLarge
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import Flag, Maybe, OneOf, Real, Whole, depending
 from fedcohort._internal.random import stream
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Bools, Floats, Ints
@@ -41,28 +41,13 @@ from fedcohort.maths._draws import below, permutation
 from fedcohort.maths._noise import REPLACE_ONE, clipped
 from fedcohort.schemes._data_groups import PRIVATE_LABEL_HISTOGRAM
 from fedcohort.schemes._ties import Ties, by_decreasing
-from fedcohort.selection import (
-    LABEL_HISTOGRAM,
-    UPDATE,
-    Ask,
-    Citation,
-    Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Flag,
-    Maybe,
-    OneOf,
-    Real,
-    Replies,
-    RoundContext,
-    Scheme,
-    Signal,
-    Whole,
-    cohort_size,
-)
+from fedcohort.selection._citation import Citation
 from fedcohort.selection._client_rows import FAR, check_rows, fits
+from fedcohort.selection._cohort import Cohort, Replies
 from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import LABEL_HISTOGRAM, UPDATE, Ask, Conversation, Signal
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, cohort_size
 
 SEEDS = 2**62
 """Below this lies the seed of a run."""

@@ -11,29 +11,26 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import numpy as np
 
 from fedcohort._internal.errors import BadParameter, FedcohortWarning, shown
-from fedcohort._internal.parameters import depending, is_real
+from fedcohort._internal.parameters import Maybe, OneOf, Real, Whole, depending, is_real
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Ints
 from fedcohort.privacy import SizeReport, TotalEstimate, estimate_total
 from fedcohort.privacy._size_estimate import NO_SHARE, SizeShare, estimate_sum, possible
-from fedcohort.selection import (
-    Ask,
-    Citation,
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation, exact_sum
+from fedcohort.selection._queries import Ask, Conversation, Signal
+from fedcohort.selection._scheme import (
+    EVERYONE,
+    SHARES,
+    SIZES,
+    TRAINING,
     Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Maybe,
+    Disclosure,
     NoState,
-    OneOf,
-    Real,
     RoundContext,
     Scheme,
-    Signal,
-    Whole,
 )
-from fedcohort.selection._federation import exact_sum
-from fedcohort.selection._scheme import EVERYONE, SHARES, SIZES, TRAINING, Disclosure
 
 QI = Citation(
     "Tao Qi, Fangzhao Wu, Lingjuan Lyu, Yongfeng Huang, Xing Xie",

@@ -8,32 +8,17 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import Maybe, Numbers, OneOf, Real, Whole, depending
 from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.maths._draws import as_integers, top
 from fedcohort.maths._groups import by_weight, group_means
 from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
 from fedcohort.schemes._latency import assumed
-from fedcohort.selection import (
-    LOSS,
-    Citation,
-    Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Maybe,
-    Numbers,
-    OneOf,
-    Real,
-    Replies,
-    RoundContext,
-    Scheme,
-    Signal,
-    Whole,
-    cohort_size,
-)
-from fedcohort.selection._queries import KEPT, sound
-from fedcohort.selection._scheme import checked_latency
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import KEPT, LOSS, Conversation, Signal, sound
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, checked_latency, cohort_size
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import Maybe, OneOf, Real, Whole, depending
 from fedcohort._internal.random import stream
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Array, Bools, Floats, Ints
@@ -33,28 +33,13 @@ from fedcohort.maths._groups import (
     unknown_draws,
 )
 from fedcohort.maths._inclusion import capped, chances_by_length, guessed_lengths, relative
-from fedcohort.selection import (
-    UPDATE,
-    Ask,
-    Citation,
-    Claim,
-    Client,
-    Cohort,
-    Conversation,
-    Design,
-    Federation,
-    Maybe,
-    OneOf,
-    Real,
-    Replies,
-    RoundContext,
-    Scheme,
-    Shares,
-    Signal,
-    Whole,
-    cohort_size,
-)
+from fedcohort.selection._citation import Citation
 from fedcohort.selection._client_rows import FAR, LatestRows, fits
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._design import Design
+from fedcohort.selection._federation import Federation, Shares
+from fedcohort.selection._queries import UPDATE, Ask, Client, Conversation, Signal
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, cohort_size
 
 COLD_STEPS, WARM_STEPS = 30, 10
 """Steps of k-means from new centres, and from those of the last round."""

@@ -46,7 +46,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort._internal.errors import BadParameter
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import Maybe, OneOf, Real, Whole, depending
 from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.maths._draws import distinct, top
 from fedcohort.maths._groups import (
@@ -60,25 +60,11 @@ from fedcohort.maths._groups import (
     without,
 )
 from fedcohort.schemes._data_groups import SUMMARIES, Grouping, Groups
-from fedcohort.selection import (
-    LOSS,
-    Ask,
-    Citation,
-    Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Maybe,
-    OneOf,
-    Real,
-    RoundContext,
-    Scheme,
-    Signal,
-    Whole,
-    candidate_number,
-    cohort_size,
-)
-from fedcohort.selection._queries import comparable
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import LOSS, Ask, Conversation, Signal, comparable
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, candidate_number, cohort_size
 
 GIUNTA = Citation(
     "Giovanni Giunta",

@@ -9,31 +9,24 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import Maybe, OneOf, Real, Whole, depending
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import distinct, permutation
 from fedcohort.maths._groups import by_weight, group_means
 from fedcohort.schemes._latency import assumed
-from fedcohort.selection import (
-    LOSS,
-    Citation,
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import KEPT, LOSS, Signal, sound
+from fedcohort.selection._scheme import (
     Claim,
-    Cohort,
-    Federation,
-    Maybe,
     NoState,
-    OneOf,
-    Real,
-    Replies,
     RoundContext,
     Scheme,
-    Signal,
-    Whole,
     candidate_number,
     cohort_size,
 )
-from fedcohort.selection._queries import KEPT, sound
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from fedcohort._internal.errors import BadInput
-from fedcohort._internal.parameters import depending
+from fedcohort._internal.parameters import OneOf, Real, Whole, depending
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._groups import by_weight
 from fedcohort.schemes._latency import assumed
-from fedcohort.selection import (
-    LOSS,
-    Citation,
-    Claim,
-    Client,
-    Cohort,
-    Federation,
-    OneOf,
-    Real,
-    Replies,
-    RoundContext,
-    Scheme,
-    Signal,
-    Whole,
-    cohort_size,
-)
-from fedcohort.selection._queries import KEPT, LARGEST
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import KEPT, LARGEST, LOSS, Client, Signal
+from fedcohort.selection._scheme import Claim, RoundContext, Scheme, cohort_size
 
 CERTAIN = 0.1
 """How much the time since a client last trained counts for, in (2) of the paper."""

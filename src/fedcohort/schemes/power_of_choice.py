@@ -8,30 +8,22 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import numpy as np
 
 from fedcohort._internal.errors import BadInput, BadParameter
+from fedcohort._internal.parameters import Flag, Maybe, OneOf, Whole
 from fedcohort._internal.store import Shaped
 from fedcohort._internal.types import Floats, Ints
 from fedcohort.maths._draws import distinct, top, weighted_without_replacement
-from fedcohort.selection import (
-    LOSS,
-    Ask,
-    Citation,
+from fedcohort.selection._citation import Citation
+from fedcohort.selection._cohort import Cohort, Replies
+from fedcohort.selection._federation import Federation
+from fedcohort.selection._queries import LARGEST, LOSS, Ask, Conversation, Signal, comparable, sound
+from fedcohort.selection._scheme import (
     Claim,
-    Cohort,
-    Conversation,
-    Federation,
-    Flag,
-    Maybe,
     NoState,
-    OneOf,
-    Replies,
     RoundContext,
     Scheme,
-    Signal,
-    Whole,
     candidate_number,
     cohort_size,
 )
-from fedcohort.selection._queries import LARGEST, comparable, sound
 
 S = TypeVar("S")
 
