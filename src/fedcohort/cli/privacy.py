@@ -15,7 +15,7 @@ from fedcohort.cli.options import typed
 from fedcohort.cli.tables import ColumnOption, ImportanceOption, SizesOption, clients_given
 from fedcohort.privacy import Price, noise_for
 from fedcohort.privacy import price as price_of
-from fedcohort.privacy._accounting import ADJACENCIES
+from fedcohort.privacy._accounting import ADJACENCIES, REPLACE_ONE
 from fedcohort.privacy._price import law
 from fedcohort.report._format import counted
 from fedcohort.report._text_table import fit_table, say, wide
@@ -123,7 +123,7 @@ def show(price: Price, console: Console) -> None:
         tell(
             f"\nNoise {price.noise:.4g} is a standard deviation of {price.deviation:.4g} clipping "
             f"norms on the sum: one draw weighs at most {price.largest_weight:.4g}"
-            + (", and a client may send the opposite." if _twice(price) else ".")
+            + (", and a client may send the opposite." if price.adjacency == REPLACE_ONE else ".")
         )
     tell(f"Law: {price.how}.")
     tell(f"\n{price.guarantee()}")
@@ -179,10 +179,6 @@ def _setting(price: Price, noise: bool = True, alike: bool = True) -> str:
         f"{counted(price.n, 'client')}, {counted(price.rounds, 'round')}, {loud}"
         f"delta {price.delta:g}, {neighbour}{price.accountant}"
     )
-
-
-def _twice(price: Price) -> bool:
-    return price.adjacency == "replace-one"
 
 
 # ``fedcohort audit``: attack the noise, and hold what is found against its price.

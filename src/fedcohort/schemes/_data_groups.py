@@ -39,10 +39,6 @@ MOST_PICTURED = 500
 """Above this many clients their distances are not shown."""
 
 
-def _private_labels(client: Any, epsilon: float) -> Any:
-    return client.private_counts(client.label_counts, epsilon, REPLACE_ONE)
-
-
 def _private_features(client: Any, bins: int, epsilon: float) -> Any:
     counts = client.feature_counts(bins)
     per_sample = max(1, int(counts.sum()) // max(1, client.size))  # a sample has many features
@@ -52,7 +48,7 @@ def _private_features(client: Any, bins: int, epsilon: float) -> Any:
 PRIVATE_LABEL_HISTOGRAM = Signal(
     "private_label_histogram",
     "about how many samples of each class, with noise that hides one sample",
-    _private_labels,
+    lambda client, epsilon: client.private_counts(client.label_counts, epsilon, REPLACE_ONE),
     needs={"label_counts", "private_counts"},
     shape=("classes",),
     whole=True,

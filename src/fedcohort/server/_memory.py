@@ -16,7 +16,7 @@ from fedcohort.selection._citation import Citation
 from fedcohort.selection._client_rows import LatestRows, fits
 from fedcohort.selection._cohort import Cohort
 from fedcohort.selection._federation import Federation
-from fedcohort.selection._queries import LABEL_HISTOGRAM, Ask, Client, Conversation, Signal
+from fedcohort.selection._queries import LABEL_HISTOGRAM, Ask, Conversation, Signal
 from fedcohort.server._aggregators import Aggregator, weighted_sum
 
 # What the memory estimator supposes of clients that it has not seen yet.
@@ -41,14 +41,10 @@ def _sketched(updates: Array) -> Floats:
     return sketch(rows, NUMBERS, PROJECTION) if rows.shape[1] > NUMBERS else rows
 
 
-def _sketch_of(client: Client) -> Array:
-    return np.asarray(_sketched(client.update()[None])[0])
-
-
 UPDATE_SKETCH = Signal(
     "update_sketch",
     f"{NUMBERS} sums of the model update",
-    _sketch_of,
+    lambda client: np.asarray(_sketched(client.update()[None])[0]),
     needs_model=True,
     secrecy="update",
     needs={"update"},
