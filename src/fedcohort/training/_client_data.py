@@ -403,17 +403,12 @@ class ClientData:
         rng = np.random.Generator(np.random.Philox(0))
         starts, chosen = _some(rng, self.starts, samples)
         rows = chosen if self.rows is None else self.rows[chosen]
-        if self.test_starts is None or self.test_rows is None:
+        test_starts, test_rows = self.test_starts, self.test_rows
+        if test_starts is None or test_rows is None:
             _, tested = _some(rng, np.array([0, len(self.y_test)]), samples)
-            return replace(
-                self,
-                starts=starts,
-                rows=rows,
-                x_test=self.x_test[tested],
-                y_test=self.y_test[tested],
-            )
-        test_starts, held = _some(rng, self.test_starts, samples)
-        tested, test_rows = np.unique(self.test_rows[held], return_inverse=True)
+        else:
+            test_starts, held = _some(rng, test_starts, samples)
+            tested, test_rows = np.unique(test_rows[held], return_inverse=True)
         return replace(
             self,
             starts=starts,
