@@ -17,7 +17,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from fedcohort._internal.environment import versions
@@ -98,12 +97,7 @@ class RayCluster:
         if colon:
             socket.create_connection((host, int(port)), timeout=10).close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._sent.clear()
         if self._ours:
             self._ray().shutdown()
