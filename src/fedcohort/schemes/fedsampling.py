@@ -47,15 +47,10 @@ def _law(threshold: int, epsilon: float, levels: int, mechanism: Any) -> SizeRep
     return SizeReport(threshold, epsilon, levels, mechanism)
 
 
-def _measured(client: Any, round: int, **law: Any) -> int:
-    answer: int = client.private_size(_law(**law), round)
-    return answer
-
-
 PRIVATE_SIZE = Signal(
     "private_size",
     "a randomised answer about the number of samples",
-    _measured,
+    lambda client, round, **law: client.private_size(_law(**law), round),
     needs={"size", "private_size"},
     shape=(),
     whole=True,
