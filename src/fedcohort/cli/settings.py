@@ -22,9 +22,7 @@ from fedcohort.cli.compare import compare
 from fedcohort.data.sets import DATA_SETS
 
 
-def settings(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List data sets, partitions, models, optimisers and all else that has settings."""
     named = _options() | {name: name for name in kinds() if name not in ELSEWHERE}
     found = {
