@@ -158,7 +158,7 @@ def scales(settings: Mapping[str, Setting] | None = None, partitions: int = 3) -
         ),
         "standard": Scale(
             partitions=FEDERATIONS,
-            changed=f"One seed on each of {FEDERATIONS} federations instead of 10 on one; "
+            changed="One seed on each federation instead of 10 on one; "
             f"evaluated on 2,000 samples. {SELDOM_SAID}",
             change={"options": {"evaluate_every": EVERY, "evaluate_on": 2000}},
         ),
