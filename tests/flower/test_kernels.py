@@ -30,6 +30,9 @@ OF_TORCH = {
 }
 
 
+SLOW = pytest.mark.slow
+
+
 def run(kernel: str, *options: str) -> subprocess.CompletedProcess[str]:
     if platform.machine() != "x86_64" or (kernel in ("haswell", "torch avx2") and not here["AVX2"]):
         pytest.skip("this processor cannot run that kernel")
@@ -45,12 +48,16 @@ def assert_good(done: subprocess.CompletedProcess[str]) -> None:
     assert len(done.stdout.splitlines()) >= 28
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel", ["prescott", "nehalem", "haswell", pytest.param("without V3", marks=SLOW)]
+)
 def test_two_seeds(kernel: str) -> None:
     assert_good(run(kernel, "--quick"))
 
 
-@pytest.mark.parametrize("kernel", ["as it is", *OF_TORCH])
+@pytest.mark.parametrize(
+    "kernel", ["as it is", *(pytest.param(each, marks=SLOW) for each in OF_TORCH)]
+)
 def test_torch_models(kernel: str) -> None:
     assert_good(run(kernel, "--torch", "--seeds", "1"))
 
