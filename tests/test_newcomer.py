@@ -243,10 +243,16 @@ def written(folder: Path, new: New, stem: str) -> Path:
     return path
 
 
+AT_ONCE = ("scheme", "model")
+"""Kinds that are also compared when time is short: an argument, and an option of the problem."""
+
 SHORT = ["--rounds", "2", "--seeds", "2", "--steps", "2", "--jobs", "2", "--out", "run"]
 
 
-@pytest.mark.parametrize("kind", NEW)
+@pytest.mark.parametrize(
+    "kind",
+    [each if each in AT_ONCE else pytest.param(each, marks=pytest.mark.slow) for each in NEW],
+)
 def test_a_file_is_compared_in_worker_processes(kind: str, tmp_path: Path) -> None:
     new = NEW[kind]
     (tmp_path / "lab").mkdir()
