@@ -145,7 +145,7 @@ def test_full_participation_only_within_the_budget():
 
 def test_label_histograms_rank_by_what_a_cohort_represents():
     histograms = np.eye(6, dtype=int)[np.arange(60) % 6] * 50
-    advice = advise(EQUAL, m=6, label_histograms=histograms)
+    advice = advise(EQUAL, m=6, label_histograms=histograms, sweep=())
     assert advice.recommended == "balanced"  # as good as the oracle, and by the same labels
     for name, status in (("target", "exact"), ("balanced", "approximate")):
         assert advice.row(name).score == pytest.approx(0, abs=1e-12)
@@ -155,7 +155,7 @@ def test_label_histograms_rank_by_what_a_cohort_represents():
     shares = histograms / 50
     assert advice.row("md").score == pytest.approx(design.aggregate_variance(shares))
     assert "label shares" in advice.criterion
-    hidden = advise(EQUAL, m=6)
+    hidden = advise(EQUAL, m=6, only=["target", "md"], sweep=())
     assert hidden.row("target").status == "unknown"
     assert "label histograms" in hidden.row("target").note
 
@@ -173,8 +173,9 @@ def test_an_oracle_is_recommended_only_where_there_is_nothing_else():
 
 def test_pilot_updates_rank_by_the_exact_variance():
     updates = np.random.default_rng(0).normal(size=(60, 4))
-    advice = advise(SKEWED, m=6, updates=updates)
-    for name in ("md", "uniform", "clustered-size"):
+    names = ["md", "uniform", "clustered-size"]
+    advice = advise(SKEWED, m=6, updates=updates, only=names, sweep=())
+    for name in names:
         design = law_of(name, Federation.from_sizes(SKEWED), 6)
         assert advice.row(name).score == pytest.approx(design.aggregate_variance(updates))
     assert any("pilot" in line for line in advice.cannot_know)
@@ -225,7 +226,7 @@ def test_schemes_that_ask_are_ranked_by_a_pilot_round():
     rng = np.random.default_rng(0)
     updates = rng.normal(size=(60, 8)) * rng.lognormal(0, 1, 60)[:, None]
     federation = Federation.from_sizes(SKEWED)
-    advice = advise(federation, m=6, updates=updates)
+    advice = advise(federation, m=6, updates=updates, sweep=())
     norms = np.linalg.norm(updates, axis=1)
     optimal = scheme("optimal", m=6).given(norms, federation)
     row = advice.row("optimal")
@@ -377,7 +378,8 @@ def test_secure_aggregation_follows_from_the_signals():
 
 def test_only_what_works_with_secure_aggregation():
     histograms = np.eye(6, dtype=int)[np.arange(60) % 6]
-    advice = advise(EQUAL, m=6, label_histograms=histograms, secure_aggregation=True)
+    told = {"label_histograms": histograms, "secure_aggregation": True, "sweep": ()}
+    advice = advise(EQUAL, m=6, **told)
     assert not advice.row(advice.recommended).secure_aggregation.startswith("no")
     assert "drawn twice" in advice.row("md").secure_aggregation
     assert "drawn twice" not in advice.row("uniform").secure_aggregation
@@ -386,7 +388,8 @@ def test_only_what_works_with_secure_aggregation():
 def test_no_word_of_what_secure_aggregation_rules_out():
     rng = np.random.default_rng(1)
     updates = rng.normal(size=(5, 8))[np.arange(100) % 5] * rng.lognormal(0, 1, 100)[:, None]
-    free = advise([50] * 100, m=10, updates=updates, sweep=())
+    told = ["md", "balanced", "balanced:by=updates", "clustered-similarity", "hcsfed", "uniform"]
+    free = advise([50] * 100, m=10, updates=updates, only=told, sweep=())
     assert free.recommended == "balanced:by=updates"
     assert free.row("clustered-similarity").score < free.row("md").score
     bound = advise([50] * 100, m=10, updates=updates, secure_aggregation=True)
