@@ -134,12 +134,18 @@ def test_metrics_of_any_name_are_drawn_and_those_we_understand_decide(tmp_path: 
 def test_names_of_metrics_cannot_leave_the_folder_or_the_page(tmp_path: Path) -> None:
     folder = leave(tmp_path / "flower", metrics=False)
     evil = ["../../evil_loss", "<img src=x onerror=alert(1)> acc", "$x$ acc", "a" * 300 + "loss"]
-    History(folder).metrics(3, dict.fromkeys([*evil, *(f"m{i}" for i in range(90))], 0.5))
+    History(folder).metrics(3, dict.fromkeys(evil, 0.5))
     run(folder, "--csv", tmp_path / "out" / "csv", "--pictures", tmp_path / "out" / "png")
     assert {path.name for path in tmp_path.iterdir()} == {"flower", "out"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"csv", "png"}
     text = (folder / "report.html").read_text()
     assert "<img src=x" not in text
+
+
+def test_no_more_metrics_are_shown_than_can_be_looked_at(tmp_path: Path) -> None:
+    folder = leave(tmp_path / "flower", metrics=False)
+    names = ["an acc", "a loss", *(f"m{i}" for i in range(90))]
+    History(folder).metrics(3, dict.fromkeys(names, 0.5))
     assert len(measures.measured(Comparison.load(folder))) == measures.METRICS
 
 

@@ -54,10 +54,6 @@ def test_pictures_and_tables_go_where_they_are_sent(folder, tmp_path):
     assert (tmp_path / "c" / "summary.csv").is_file()
     assert (tmp_path / "x.html").is_file()
     assert not (folder / "report.html").exists()
-
-
-def test_pictures_are_of_three_kinds(folder, tmp_path):
-    run(folder, "--pictures", tmp_path / "p")
     assert {path.suffix for path in (tmp_path / "p").iterdir()} == {".png", ".svg", ".pdf"}
 
 

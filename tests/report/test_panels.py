@@ -181,7 +181,8 @@ def test_the_figure_of_a_panel_of_ones_own_is_written_too(
         return (Drawing("heads", "Heads", "", (bars,), table=table),)
     """
     added(drawing.strip(), tmp_path, monkeypatch)
-    assert "heads" in {p.stem for p in report.write_pictures(comparison, tmp_path / "p")}
+    pictures = report.write_pictures(comparison, tmp_path / "p", formats=("svg",))
+    assert "heads" in {path.stem for path in pictures}
     written = report.write_csv(comparison, tmp_path / "c")
     assert "who,many" in next(p for p in written if p.stem == "heads").read_text()
 
