@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,23 @@ from helpers.bibtex import check
 
 
 def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What a command says, in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as here, redirect_stdout(out), redirect_stderr(err):
+        here.setattr(sys, "argv", ["fedcohort", *words])
+        here.setattr(warnings, "showwarning", warnings.showwarning)  # `main` replaces it
+        here.setenv("COLUMNS", "160")
+        here.setenv("NO_COLOR", "1")
+        here.chdir(cwd or Path.cwd())
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def program(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own, with hashes of its own."""
     code = "from fedcohort.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -33,7 +52,7 @@ def fedcohort(*words: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 
 def test_help_lists_every_command() -> None:
-    out = fedcohort("--help").stdout
+    out = program("--help").stdout
     for command in ("advise", "check", "compare", "demo", "new", "report", "schemes"):
         assert command in out
 
@@ -142,7 +161,7 @@ def test_compare_writes_a_report_and_goes_on(tmp_path: Path) -> None:
     assert "run/report.html" in out.stdout
     page = (tmp_path / "run" / "report.html").read_text()
     assert "clustered" not in page.split("<script")[0]
-    again = fedcohort(*words, "--json", cwd=tmp_path)
+    again = program(*words, "--json", cwd=tmp_path)
     assert {row["scheme"] for row in json.loads(again.stdout)} == {"md", "uniform"}
     assert "[1/4]" not in again.stderr
 

@@ -105,6 +105,14 @@ def fedcohort(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_new_scheme_is_listed_where_it_lies(tmp_path: Path) -> None:
+    made = fedcohort("new", "own-scheme", "--in", "lab", cwd=tmp_path)
+    assert "fedcohort check lab/own_scheme.py " in made.stdout
+    listed = fedcohort("schemes", "lab/own_scheme.py", "--json", cwd=tmp_path)
+    assert [row["name"] for row in json.loads(listed.stdout)] == ["own-scheme"]
+
+
+@pytest.mark.slow
 def test_a_new_scheme_is_checked_and_compared_where_it_lies(tmp_path: Path) -> None:
     made = fedcohort("new", "own-scheme", "--in", "lab", cwd=tmp_path)
     assert "fedcohort check lab/own_scheme.py " in made.stdout

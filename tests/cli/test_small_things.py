@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import bench
 from fedcohort import Federation, report, simulate
 from fedcohort._internal.errors import BadInput, UnknownName, own_line
-from fedcohort.cli import app
+from fedcohort.cli import app, main
 from fedcohort.cli.new import QUESTIONS, scheme_file
 from fedcohort.report import _ranking
 from fedcohort.schemes import SCHEMES
@@ -161,31 +162,42 @@ def test_how_much_clients_differ_is_told(tmp_path) -> None:
     assert "(RMS Hellinger)" in (tmp_path / "run" / "report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["x" * 5000],
-        ["compare", "--" + "x" * 5000],
-        ["compare", f"--{'x' * 5000}=1"],
-        ["compare", "--seeds", "x" * 5000],
-        ["compare", "--seeds", "x " * 2500],
-        ["compare", "md", "--rounds", "é" * 5000],
-        ["demo", *["word"] * 2000],
-        ["--" + "y" * 5000],
-    ],
-    ids=["command", "option", "value", "number", "spaces", "letters", "words", "before"],
-)
-def test_what_was_typed_is_not_repeated_at_length(words: list[str]) -> None:
-    for run in (CliRunner().invoke(app(), words), typed(words)):
-        code, told = run if isinstance(run, tuple) else (run.exit_code, run.output)
+LONG_WORDS = {
+    "command": ["x" * 5000],
+    "option": ["compare", "--" + "x" * 5000],
+    "value": ["compare", f"--{'x' * 5000}=1"],
+    "number": ["compare", "--seeds", "x" * 5000],
+    "spaces": ["compare", "--seeds", "x " * 2500],
+    "letters": ["compare", "md", "--rounds", "é" * 5000],
+    "words": ["demo", *["word"] * 2000],
+    "before": ["--" + "y" * 5000],
+}
+
+
+@pytest.mark.parametrize("kind", LONG_WORDS)
+def test_what_was_typed_is_not_repeated_at_length(kind: str, monkeypatch, capsys) -> None:
+    words = LONG_WORDS[kind]
+    run = CliRunner().invoke(app(), words)
+    for code, told in ((run.exit_code, run.output), typed(words, monkeypatch, capsys)):
         assert code in (1, 2)
         assert 0 < len(told) < 2000
 
 
-def typed(words: list[str]) -> tuple[int, str]:
-    command = [sys.executable, "-c", RUN, *words]
+def test_what_was_typed_is_not_repeated_at_length_by_a_program() -> None:
+    command = [sys.executable, "-c", RUN, *LONG_WORDS["letters"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
+    assert done.returncode in (1, 2)
+    assert 0 < len(done.stdout + done.stderr) < 2000
+
+
+def typed(words: list[str], monkeypatch, capsys) -> tuple[object, str]:
+    """What the program itself ends with and says."""
+    monkeypatch.setattr(sys, "argv", ["fedcohort", *words])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` replaces it
+    with pytest.raises(SystemExit) as stop:
+        main()
+    said = capsys.readouterr()
+    return stop.value.code, said.out + said.err
 
 
 @pytest.mark.parametrize("words", [("--pictures", ""), ("--pictures=",), ("--csv", "", "--json")])
@@ -199,18 +211,13 @@ def test_an_option_without_a_text_is_refused(tmp_path, monkeypatch, words) -> No
 
 
 @pytest.mark.parametrize("ends", ["import sys; sys.exit()", "raise SystemExit(3)", "quit()"])
-def test_a_file_that_ends_the_program_gets_a_sentence(tmp_path, ends) -> None:
+def test_a_file_that_ends_the_program_gets_a_sentence(tmp_path, ends, monkeypatch, capsys) -> None:
     path = tmp_path / "ends_here.py"
     path.write_text(f"x = 1\n{ends}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "schemes", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: '{path}' cannot be loaded: SystemExit in line 2")
-    assert done.stdout == ""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    code, said = typed(["schemes", str(path)], monkeypatch, capsys)
+    assert code == 1
+    assert said.startswith(f"Error: '{path}' cannot be loaded: SystemExit in line 2")
 
 
 def test_a_long_path_is_not_repeated_whole() -> None:

@@ -20,6 +20,7 @@ from fedcohort._internal.errors import (
     InUse,
     UnknownName,
 )
+from fedcohort.cli.new import scheme_file
 from fedcohort.server import Adam, Memory
 from fedcohort.simulation import Quadratic, Softmax
 from fedcohort.simulation._comparison import labelled
@@ -335,13 +336,14 @@ def test_runs_of_a_scheme_that_was_edited_since_are_not_shown(tmp_path: Path) ->
     file, out = tmp_path / "edited_scheme.py", tmp_path / "runs"
     code = "from fedcohort.cli import main; main()"
     words = ["compare", str(file), "--rounds", "1", "--seeds", "1", "-m", "3", "--out", str(out)]
+    words += ["--jobs", "1", "--steps", "1", "--json"]
 
     def fedcohort(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
         )
 
-    assert fedcohort("new", "edited-scheme", "--in", str(tmp_path)).returncode == 0
+    file.write_text(scheme_file("edited-scheme", "loss", stateful=False))
     assert fedcohort(*words).returncode == 0
     assert fedcohort(*words).returncode == 0
     file.write_text(file.read_text().replace("2 * m", "3 * m"))
