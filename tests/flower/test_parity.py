@@ -6,6 +6,7 @@ Weights and models are the same up to rounding: see helpers/parity.py for how fa
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -64,9 +65,8 @@ def test_a_scheme_picks_the_same_cohorts_with_the_same_weights(name: str, dtype:
 
 
 @pytest.mark.filterwarnings("ignore:haccs. the groups of optics are doubtful")
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("clients", "m"), [(10, 4), (20, 5)])
-def test_haccs_picks_the_same_cohorts_on_the_digits(seed: int, clients: int, m: int) -> None:
+@pytest.mark.parametrize(("clients", "m", "seed"), [(10, 4, 0), (10, 4, 1), (20, 5, 2), (20, 5, 3)])
+def test_haccs_picks_the_same_cohorts_on_the_digits(clients: int, m: int, seed: int) -> None:
     """Its weights sum to 1/2, where a draw once hung on the last digit of a loss."""
     found = parity.on_digits(seed, clients, m)
     assert found.within(parity.TOLERANCE["float32"]), found
@@ -90,8 +90,10 @@ class Silent(flower.InProcessGrid):
         return super().deliver(message)
 
 
-@pytest.mark.parametrize("rule", [Redraw(), Hajek()])
-@pytest.mark.parametrize("name", sorted(set(fedcohort.schemes.schemes()) - PRIVATE))
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [*zip(sorted(set(fedcohort.schemes.schemes()) - PRIVATE), cycle([Redraw(), Hajek()]))],
+)
 def test_drop_outs_are_made_up_for_in_the_same_way(name: str, rule, task: Softmax) -> None:
     scheme, how = of_size(name), "plain" if "fedsampling" in name else "memory"
     up = Random(tuple(0.0 if i in SILENT else 1.0 for i in range(N)))
