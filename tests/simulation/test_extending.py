@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,7 @@ def extended(where: Path, run: Any, steps: tuple[int, ...], **options: Any) -> T
 
 
 @pytest.mark.filterwarnings("ignore:.*groups of optics are doubtful")
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", sorted(schemes()))
+@pytest.mark.parametrize(("name", "how"), [*zip(sorted(schemes()), cycle(HOW))])
 def test_every_scheme_goes_on_as_if_nothing_had_been(name: str, how: str, tmp_path: Path) -> None:
     held, which = task(), built(name)
 

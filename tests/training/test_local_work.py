@@ -66,11 +66,27 @@ def net(widths: tuple[int, ...]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1]).double()
 
 
-@pytest.mark.parametrize("drifts", [False, True])
-@pytest.mark.parametrize("data_rate", [1.0, 0.4])
-@pytest.mark.parametrize("work", [*WORKS.values(), LocalWork(steps=7, batch=9)], ids=str)
-@pytest.mark.parametrize("how", ["gram", "direct", "torch loop", "torch cohort"])
-@pytest.mark.parametrize("widths", [(12, 4), (12, 9, 4), (12, 9, 6, 4)], ids=str)
+WIDTHS = ((12, 4), (12, 9, 4), (12, 9, 6, 4))
+TRAINERS = ("gram", "direct", "torch loop", "torch cohort")
+CASES = [
+    (WIDTHS[(i + j) % 3], how, work, (1.0, 0.4)[(i // 2 + j + drifts) % 2], drifts)
+    for i, how in enumerate(TRAINERS)
+    for j, work in enumerate((*WORKS.values(), LocalWork(steps=7, batch=9)))
+    for drifts in (False, True)
+]
+"""Every pair of two settings is there."""
+
+
+def test_every_pair_of_settings_is_tried() -> None:
+    seen = {
+        (a, b, str(case[a]), str(case[b])) for case in CASES for a in range(5) for b in range(a)
+    }
+    each = [{str(case[a]) for case in CASES} for a in range(5)]
+    assert [len(values) for values in each] == [3, 4, 6, 2, 2]
+    assert len(seen) == sum(len(each[a]) * len(each[b]) for a in range(5) for b in range(a))
+
+
+@pytest.mark.parametrize(("widths", "how", "work", "data_rate", "drifts"), CASES, ids=str)
 def test_every_trainer_follows_the_plain_loop(
     widths: tuple[int, ...],
     how: str,
