@@ -55,7 +55,7 @@ def play(folder: Path, dtype: Any, rounds: int, which: str = "scaffold") -> tupl
     return strategy, grid
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_a_tally_is_the_sum_over_the_clients_after_200_rounds(dtype: Any, tmp_path: Path) -> None:
     strategy, _ = play(tmp_path, dtype, 200)
     assert np.abs(strategy.session.state.algorithm["c"]).max() > 0.01

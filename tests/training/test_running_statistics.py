@@ -45,7 +45,9 @@ def task() -> LearningTask:
     return LearningTask(TorchModel(normed()), ClientData.divide(x, y, x, y, clients, 3))
 
 
-@pytest.mark.parametrize("scheme", ["uniform:m=2", "binomial:m=2"])
+@pytest.mark.parametrize(
+    "scheme", [pytest.param("uniform:m=2", marks=pytest.mark.slow), "binomial:m=2"]
+)
 def test_weights_that_do_not_sum_to_one_spoil_no_batch_norm_in_100_rounds(scheme: str) -> None:
     problem, net = task(), normed().eval()
     trace = simulate(problem, scheme, rounds=100, seed=0, work=WORK)
