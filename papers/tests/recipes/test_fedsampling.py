@@ -58,9 +58,9 @@ def test_methods_see_the_same_number_of_samples() -> None:
 def test_sampling_by_size_sees_many_times_k_samples() -> None:
     """The note says how many; expectations over the divisions that figures are run on."""
     found = []
+    news = Problem("reuters", "lognormal-sizes:n=500,sigma=4").loaded()
     for division in range(20):
-        partition = "lognormal-sizes:n=500,sigma=4"
-        sizes = Problem("reuters", partition, partition_seed=division).task().sizes
+        sizes = news.division(division).sizes
         found.append(samples_by_size(9, sizes) / 100)
     assert (round(min(found)), round(max(found))) == (17, 47)
 
