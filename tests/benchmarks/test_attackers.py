@@ -11,6 +11,7 @@ import attack as command
 from attackers import Influence, attacked, lies_to
 from fedcohort._internal.errors import BadInput, FedcohortError
 from fedcohort.schemes import SCHEMES
+from fedcohort.selection import Scheme
 from fedcohort.server._guards import SAVED, RateCap
 
 FLEET = {"n": 100, "attackers": 1, "rounds": 50}
@@ -21,7 +22,19 @@ BY_CHANCE = 0.015
 """What so few rounds may add where a law decides: the bound is for the expected share."""
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMES))
+SHARED = {cls.__mro__[1]: name for name, cls in sorted(SCHEMES.items())}
+"""Of schemes that share a class, one is attacked in `make test`."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if cls.__mro__[1] is Scheme or SHARED[cls.__mro__[1]] == name
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name, cls in sorted(SCHEMES.items())
+    ],
+)
 def test_a_liar_gets_no_more_than_its_rate_of_any_scheme(name: str) -> None:
     scheme = SCHEMES.build(name, otherwise={"m": M})
     for lie in lies_to(scheme):

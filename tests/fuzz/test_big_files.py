@@ -57,6 +57,7 @@ def test_a_long_name_in_a_table_of_hugging_face_is_kept_once(tmp_path):
     assert said == f"[(1, {ROWS - 1}), (100000, 1)]"
 
 
+@pytest.mark.slow
 def test_a_long_name_in_every_row_of_a_table_is_kept_once(tmp_path):
     """500 rows at a time, since the test itself shall not take gigabytes either."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -92,6 +93,7 @@ def test_a_long_name_of_a_user_of_leaf_is_kept_once(tmp_path):
     assert loaded("femnist", tmp_path) == "[(1, 3000), (100000, 1)]"
 
 
+@pytest.mark.slow
 def test_a_long_name_of_an_author_is_kept_once(tmp_path):
     posts = [
         {"group": f"g{i % 2}", "subject": f"w{chr(97 + i % 7) * 2}", "text": "", "author": author}
@@ -102,6 +104,7 @@ def test_a_long_name_of_an_author_is_kept_once(tmp_path):
     assert said == "[(1, 16000), (100000, 5)]"
 
 
+@pytest.mark.slow
 def test_a_long_name_of_a_region_is_kept_once(tmp_path):
     region = np.zeros(ROWS, np.int64)
     region[:2] = 1
@@ -192,6 +195,7 @@ def test_an_array_that_is_larger_than_its_file_is_refused(tmp_path):
         assert loaded(str(path)).startswith(f"BadInput 'x' in '{path}' is damaged")
 
 
+@pytest.mark.slow
 def test_an_npz_that_is_known_by_name_is_refused_before_it_is_read(tmp_path):
     images = np.zeros((10**5, 28, 28), np.uint8)
     few = np.zeros(1, np.int64)
