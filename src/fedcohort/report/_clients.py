@@ -17,8 +17,6 @@ from fedcohort.report._panel import Content, Panel, Shown, box, which_division
 from fedcohort.report._runs import on_one_division, parts
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.simulation import Comparison, Trace
 
 # Whom a scheme chose and whom it left out: tables of participation, labels and losses.

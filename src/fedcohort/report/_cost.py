@@ -18,8 +18,6 @@ from fedcohort.report._panel import Content, Panel, Shown, box
 from fedcohort.report._runs import is_carried
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.simulation import Comparison
 
 # The figures of what was spent.

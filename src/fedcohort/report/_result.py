@@ -34,8 +34,6 @@ from fedcohort.simulation._comparison import LEVEL, SHORTER, STATE, seeds_needed
 from fedcohort.simulation._storage import VALIDATION
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.server._trace import Trace
     from fedcohort.simulation import Comparison
 

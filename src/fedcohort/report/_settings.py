@@ -13,8 +13,6 @@ from fedcohort.report._panel import Content, Panel, Shown, box
 from fedcohort.report._runs import ACROSS, APART, RUNS, is_carried
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fedcohort.simulation import Comparison
 
 # What decided the runs.

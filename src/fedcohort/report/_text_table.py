@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
@@ -11,10 +10,6 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 BETWEEN = 2
 """Spaces between two columns."""

@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
@@ -29,9 +29,6 @@ from fedcohort._internal.random import key_of
 from fedcohort._internal.types import Array, Floats, Ints
 from fedcohort.training._client_data import ClientData
 from fedcohort.training._model import Model, Trainer
-
-if TYPE_CHECKING:
-    from fedcohort.training._client_data import ClientData
 
 # Memory that torch frees in one step of training is kept for the next.
 
