@@ -88,3 +88,6 @@ if not TYPE_CHECKING:  # a type checker would take it to mean that any name exis
             raise MissingExtra(f"fedcohort.training.{name}", "torch") from None
         globals()[name] = found
         return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
