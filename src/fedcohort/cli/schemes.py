@@ -296,6 +296,3 @@ def _refilled(block: str, width: int) -> str:
 
 
 _ITEM = re.compile(r" *(\d+\.|[-*]) +")
-
-
-# ``fedcohort settings``: what the options of ``compare`` take beside schemes.

@@ -445,9 +445,6 @@ def _checked_shares(values: ArrayLike, count: int, name: str) -> Numbers:
 # client may own several segments; a draw from distribution k is a point of its stretch.
 
 
-"""64-bit integers, or Python integers (dtype object) where 64 bits would overflow."""
-
-
 def exact_masses(sizes: ArrayLike, m: int) -> Ints:
     """The masses m n_i: int64 while m M < 2**63, else Python integers. # (n,) -> (n,).
 

@@ -204,6 +204,3 @@ def typed(array: Array) -> dict[str, str]:
     if array.ndim > 1:
         out["shape"] = ", ".join(str(length) for length in array.shape)
     return out
-
-
-# Numbers as people read them.

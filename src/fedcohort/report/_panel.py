@@ -116,7 +116,7 @@ def box(title: str, lead: str, table: pd.DataFrame, before: str = "") -> str:
     )
 
 
-# The panels of the report: one per file, found by itself, in the order of their places.
+# The panels of the report: each is found by itself, in the order of their places.
 #
 # Other packages add theirs through the entry point group ``fedcohort.panels``.
 

@@ -37,11 +37,7 @@ from fedcohort.report._spent import clocked
 from fedcohort.report._text_table import fit_table, wide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from fedcohort.simulation import Comparison
-
-# A table for a window of any width: it loses columns, but no number is ever folded.
 
 
 # The summary in the terminal: a rich table, plain text when piped.

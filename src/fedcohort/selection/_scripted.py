@@ -171,7 +171,7 @@ def scripted(federation: Federation, seed: int = 0) -> Answer:
     return answer
 
 
-# A scheme on a federation whose clients answer by a script: what the checks of `claims` run.
+# A scheme on a federation whose clients answer by a script: what the checks of claims run.
 
 EXACT_CLIENTS = 8
 """Up to this many clients all outcomes are enumerated."""

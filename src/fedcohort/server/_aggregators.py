@@ -356,7 +356,7 @@ class TrimmedMean(Robust):
         return out
 
 
-# From the answers of a cohort to the direction of the server's step. One aggregator per file.
+# From the answers of a cohort to the direction of the server's step.
 #
 # All clients together would move the model by sum_i p_i delta_i. An estimator guesses this from
 # the cohort alone; it is unbiased whenever the weights are (E omega_i = p_i).

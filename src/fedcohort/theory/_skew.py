@@ -268,9 +268,6 @@ def _aligned(*vectors: ArrayLike) -> Sequence[Floats]:
     return arrays
 
 
-# Gamma and the selection skew of a scheme, estimated on a task.
-
-
 # Strongly convex losses and decaying steps: Theorem 2 of HCSFed with Lemmas 4 and 5, corrected.
 #
 # The theorem is that of Li et al. (2020) for FedAvg, with the sampling of HCSFed put into two

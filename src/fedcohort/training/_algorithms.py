@@ -767,7 +767,7 @@ class LocalSgd(Algorithm):
     )
 
 
-# Local algorithms, one per file: what a chosen client does with the model.
+# Local algorithms by name: what a chosen client does with the model.
 #
 # Other packages add theirs through the entry point group ``fedcohort.algorithms``.
 

@@ -123,7 +123,7 @@ def cut(flat: Array, layers: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
 
 # Fully connected networks, written as plainly as they can be.
 #
-# Read this file to learn what the fast trainers compute; the tests hold them to it.
+# Read these functions to learn what the fast trainers compute; the tests hold them to it.
 
 _SINGLE = np.dtype(np.float32)
 
@@ -302,7 +302,7 @@ class Trainer(ABC):
         """Make ready what all rounds share: layout, Gram matrices."""
 
 
-# Models by name, one file each; other packages add theirs as ``fedcohort.models``.
+# Models by name; other packages add theirs as ``fedcohort.models``.
 #
 # A file defines a `fedcohort.training.Model` with a ``name``; its keyword-only fields are settings.
 

@@ -54,7 +54,7 @@ def _flat(images: Array) -> Array:
     return pixels
 
 
-# Data sets by name, one per file.
+# Data sets by name.
 #
 # ``digits`` comes with scikit-learn and is always there. The others are looked for where Keras,
 # torchvision, scikit-learn, Hugging Face and Debian leave them, and downloaded only on request. A
