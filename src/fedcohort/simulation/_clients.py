@@ -30,10 +30,6 @@ from fedcohort.training._task import Task
 # generator, so that a simulation can be repeated. For the same reason it protects nobody:
 # whoever knows the seed knows the answers. Nothing under ``fedcohort.privacy`` may import this
 # module, and a test sees to it.
-#
-# >>> rng = np.random.Generator(np.random.Philox(1))
-# >>> report_sizes(rng, [0, 5, 150, 299, 10**9], SizeReport(threshold=300, epsilon=3.0))
-# array([0, 0, 1, 3, 3])
 
 
 def report_size(rng: Rng, size: int, report: SizeReport) -> int:
@@ -62,6 +58,10 @@ def report_sizes(rng: np.random.Generator, sizes: Sequence[int] | Ints, report: 
     """Simulated answers of many clients at once, exact: no float is involved.
 
     The same law as `report_size`, drawn in another order.
+
+    >>> rng = np.random.Generator(np.random.Philox(1))
+    >>> report_sizes(rng, [0, 5, 150, 299, 10**9], SizeReport(threshold=300, epsilon=3.0))
+    array([0, 0, 1, 3, 3])
     """
     clipped = np.clip(_whole_sizes(sizes), report.smallest, report.threshold - 1)
     offsets = below(rng, report.threshold - 2, clipped.size)
