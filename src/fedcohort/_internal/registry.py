@@ -68,8 +68,9 @@ class Part:
     def declares(self, attribute: str, word: str) -> bool:
         """Whether a class attribute mentions a word: in the source, else in the class itself."""
         for line in getattr(self.node, "body", ()):
-            if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == attribute:
-                return word in ast.unparse(line)
+            text = ast.unparse(line)
+            if text.startswith(f"{attribute}: ") and f".{attribute}" not in text:
+                return word in text  # not that of another class
         return word in str(getattr(self.load(), attribute))
 
 
