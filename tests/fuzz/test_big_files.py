@@ -195,7 +195,6 @@ def test_an_array_that_is_larger_than_its_file_is_refused(tmp_path):
         assert loaded(str(path)).startswith(f"BadInput 'x' in '{path}' is damaged")
 
 
-@pytest.mark.slow
 def test_an_npz_that_is_known_by_name_is_refused_before_it_is_read(tmp_path):
     images = np.zeros((10**5, 28, 28), np.uint8)
     few = np.zeros(1, np.int64)
